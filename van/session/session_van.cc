@@ -1,20 +1,22 @@
 #include "van/session/session_van.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "proto/encoding/encoding.h"
 #include "proto/messages/limits.h"
 #include "runtime/base/mutants.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/log/log.h"
 
 namespace leeway::van {
 namespace {
 
-constexpr absl::Duration kDialPauseMin = absl::Milliseconds(5);
 constexpr absl::Duration kAskPauseMin = absl::Milliseconds(200);
 constexpr absl::Duration kAskPauseMax = absl::Seconds(2);
+constexpr std::uint64_t kLargeBytes = 64 << 10;
+// The least time for which small messages wait while large ones come in. Each frame that is sent
+// wakes several threads, here and at the peer.
+constexpr absl::Duration kEnvelopeWait = absl::Microseconds(250);
 
 }  // namespace
 
@@ -49,21 +51,6 @@ SessionVan::~SessionVan() {
 
 absl::StatusOr<std::string> SessionVan::Listen(absl::string_view address) {
   return transport_->Listen(address);
-}
-
-absl::StatusOr<PeerId> SessionVan::Connect(absl::string_view address, absl::Duration timeout) {
-  LEEWAY_ASSIGN_OR_RETURN(const ConnId conn, transport_->Dial(address));
-  const PeerId id = next_peer_++;
-  Peer& peer = peers_.try_emplace(id, this, id).first->second;
-  peer.dialled = true;
-  peer.address = std::string(address);
-  peer.conn = conn;
-  peer.timeout = timeout;
-  peer.retry_delay = kDialPauseMin;
-  by_conn_[conn] = id;
-  peer.deadline.SetAfter(timeout);
-  peer.retry.SetAfter(kDialAttemptMax);
-  return id;
 }
 
 absl::Status SessionVan::CheckSizes(const Message& message) const {
@@ -282,47 +269,143 @@ void SessionVan::SendCredit(Peer& peer, std::uint8_t flags) {
   transport_->Send(peer.conn, prefix, Message(), nullptr);
 }
 
-void SessionVan::Drop(PeerId id, absl::Status why, Farewell farewell) {
-  auto node = peers_.extract(id);
-  Peer& peer = node.mapped();
-  if (lifetime_.alive()) EndStall(peer, why);
-  posted_->DropPeer(id);
-  peer.deadline.Clear();
-  peer.retry.Clear();
-  const bool was_up = peer.stage == Stage::kUp;
-  if (farewell != Farewell::kNone && !runtime::Planted<"envelope-lost-at-goodbye">())
-    SendEnvelope(peer);
-  if (was_up && farewell == Farewell::kGoodbye) {
-    // Beyond the window: the peer has to take these messages anyway, and they cannot be sent later.
-    if (!runtime::Planted<"queue-lost-at-goodbye">()) {
-      for (Queued& item : std::exchange(peer.queue, {})) Transmit(peer, std::move(item));
+// ---- messages that arrive ----
+
+absl::StatusOr<Prefix> SessionVan::CheckArrival(const Arrival& arrival) const {
+  absl::StatusOr<Prefix> prefix = GetPrefix(arrival.head);
+  if (!prefix.ok()) return prefix;
+  if (arrival.frames > std::uint64_t{limits_.payload_frames_max} + 1 ||
+      (arrival.frames != prefix->frames && !runtime::Planted<"frame-count-unchecked">())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a message of ", arrival.frames, " frames that announces ", prefix->frames,
+                     "; at most ", limits_.payload_frames_max, " of payload"));
+  }
+  if (prefix->kind != Kind::kData && arrival.frames != 1 &&
+      !runtime::Planted<"control-with-payload">()) {
+    return absl::InvalidArgumentError("a control message with payload");
+  }
+  if (arrival.head.size() - kPrefixBytes > proto::kHeaderBytesMax &&
+      !runtime::Planted<"header-size-unchecked">()) {
+    return absl::InvalidArgumentError(absl::StrCat("a header of ",
+                                                   arrival.head.size() - kPrefixBytes,
+                                                   " bytes; at most ", proto::kHeaderBytesMax));
+  }
+  for (const Buffer& frame : arrival.payload) {
+    if (frame.size() > limits_.message_bytes_max && !runtime::Planted<"frame-size-unchecked">()) {
+      return absl::InvalidArgumentError(absl::StrCat("a payload of ", frame.size(),
+                                                     " bytes; LEEWAY_MESSAGE_BYTES_MAX allows ",
+                                                     limits_.message_bytes_max));
     }
-    SendSession(peer, proto::Encode(proto::Goodbye()));
-  } else if (peer.dialled && peer.stage == Stage::kGreeting && !transport_->lossy()) {
-    // The peer may have accepted our hello already.
-    SendSession(peer, proto::Encode(proto::Goodbye()));
   }
-  if (peer.stage != Stage::kDialling && farewell == Farewell::kReject) {
-    SendSession(peer, proto::Encode(proto::Reject{why}));
-  }
-  if (peer.conn != 0) {
-    by_conn_.erase(peer.conn);
-    transport_->Close(peer.conn);
-  }
-  if (!runtime::Planted<"queue-of-a-lost-peer-charged">())
-    limits_.send_queue->Release(peer.queued_bytes);
-  for (Queued& item : peer.queue) {
-    if (!item.done) continue;
-    absl::Status status = why.ok() ? absl::UnavailableError(absl::StrCat(
-                                         peer.address, ": the connection was closed normally"))
-                                   : why;
-    Tell({std::move(item.done), 0, std::move(status)});
-  }
-  if (!peer.dialled && !runtime::Planted<"accepted-not-given-back">()) --accepted_;
-  if (!runtime::Planted<"guests-not-given-back">()) guests_ -= peer.guest;
-  newcomers_ -= peer.newcomer;
-  if (peer.dialled || was_up) Tell({nullptr, id, std::move(why)});
+  return prefix;
 }
+
+// Errors in the message are reported when the whole message is here (OnArrival).
+std::shared_ptr<const PostedReceive> SessionVan::PostedFor(ConnId conn,
+                                                           std::span<const std::byte> head,
+                                                           std::uint64_t bytes) {
+  const auto found = by_conn_.find(conn);
+  if (found == by_conn_.end()) return nullptr;
+  const absl::StatusOr<Prefix> prefix = GetPrefix(head);
+  if (!prefix.ok() || prefix->kind != Kind::kData || prefix->receive_token == 0) return nullptr;
+  return posted_->Find(found->second, prefix->receive_token, bytes);
+}
+
+void SessionVan::OnArrival(ConnId conn, Arrival arrival) {
+  const auto found = by_conn_.find(conn);
+  if (found == by_conn_.end()) return;
+  const PeerId id = found->second;
+  if (!Find(id)->guest) return OnMessage(id, std::move(arrival));
+  ServeGuest(id, conn, [&] { OnMessage(id, std::move(arrival)); });
+}
+
+void SessionVan::OnMessage(PeerId id, Arrival arrival) {
+  Peer& peer = *Find(id);
+  const ConnId conn = peer.conn;
+  // If the other end closed the connection early, its address may be known only from its message.
+  if (!peer.dialled && peer.stage == Stage::kGreeting) {
+    peer.address = transport_->AddressOf(conn);
+  }
+  if (arrival.damaged && !runtime::Planted<"damaged-message-taken">())
+    return Lose(peer, Damaged(peer.address), Farewell::kReject);
+  const absl::StatusOr<Prefix> prefix = CheckArrival(arrival);
+  if (!prefix.ok()) return BanMalformed(id, prefix.status());
+  if (prefix->kind == Kind::kSession) return OnSession(peer, arrival);
+  if (peer.stage != Stage::kUp) {
+    // On a lossy transport, the hello that answered ours may have been lost.
+    if (peer.dialled && transport_->lossy()) return;
+    if (!runtime::Planted<"message-before-hello">()) {
+      return BanMalformed(id, absl::FailedPreconditionError("sent a message before its hello"));
+    }
+  }
+  if (!peer.flow.OnConsumed(prefix->consumed)) {
+    return BanMalformed(
+        id, absl::InvalidArgumentError(absl::StrCat("claims to have taken ", prefix->consumed,
+                                                    " bytes of ", peer.flow.sent(), " sent")));
+  }
+  // Everything sent before this message has been given to the handler or is lost.
+  peer.handed = std::max(peer.handed, prefix->sent);
+  if (prefix->kind == Kind::kData) return OnData(id, *prefix, std::move(arrival));
+  if (prefix->kind == Kind::kEnvelope) return OnEnvelope(id, *prefix, arrival);
+  if (prefix->flags & kCreditWanted) SendCredit(peer, kNoFlags);
+  TransmitQueue(peer);
+}
+
+void SessionVan::EndReceive(PeerId id, std::uint64_t token, const Arrival& arrival) {
+  const std::byte* const to = posted_->Answered(id, token);
+  if (to == nullptr) return;
+  transport_->EndReceive(Find(id)->conn, token);
+  if (arrival.payload.size() == 1 && arrival.payload[0].data() == to) {
+    counters_.in_place_bytes += arrival.payload[0].size();
+  }
+}
+
+void SessionVan::OnData(PeerId id, const Prefix& prefix, Arrival arrival) {
+  if (prefix.receive_token != 0) EndReceive(id, prefix.receive_token, arrival);
+  Message message;
+  const auto header = arrival.head.subspan(kPrefixBytes);
+  message.header = Buffer::CopyOf(header.data(), header.size());
+  message.payload = std::move(arrival.payload);
+  // The handler may take long over a large message, and many of them may follow.
+  if (message.TotalBytes() >= kLargeBytes && !with_envelope_.empty() &&
+      loop_->Now() - in_envelope_since_ >= kEnvelopeWait) {
+    SendEnvelopes();
+  }
+  if (HandOver(id, std::move(message))) AfterData(id, prefix);
+}
+
+void SessionVan::OnEnvelope(PeerId id, const Prefix& prefix, const Arrival& arrival) {
+  absl::StatusOr<std::vector<Message>> messages =
+      OpenEnvelope(arrival.head.subspan(kPrefixBytes), limits_);
+  if (!messages.ok()) return BanMalformed(id, messages.status());
+  for (Message& message : *messages) {
+    if (!HandOver(id, std::move(message)) || Find(id) == nullptr) return;
+  }
+  AfterData(id, prefix);
+}
+
+bool SessionVan::HandOver(PeerId id, Message message) {
+  ++counters_.messages_received;
+  counters_.bytes_received += message.TotalBytes();
+  Peer& peer = *Find(id);
+  if (peer.newcomer) OnFirstMessage(peer);
+  ++peer.asked;
+  const runtime::Lifetime::Watch alive = lifetime_.watch();
+  handler_->OnMessage(id, std::move(message));
+  return static_cast<bool>(alive);
+}
+
+void SessionVan::AfterData(PeerId id, const Prefix& prefix) {
+  Peer* peer = Find(id);
+  if (peer == nullptr) return;
+  if ((prefix.flags & kCreditWanted) && peer->reported < peer->handed) {
+    SendEnvelope(*peer);
+    if (peer->reported < peer->handed) SendCredit(*peer, kNoFlags);
+  }
+  if (!peer->queue.empty()) TransmitQueue(*peer);
+}
+
+// ---- notices ----
 
 void SessionVan::Tell(Notice notice) {
   notices_.push_back(std::move(notice));

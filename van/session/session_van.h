@@ -111,7 +111,7 @@ class SessionVan final : public Van, private TransportEvents {
     absl::Status status;
   };
 
-  // session_van.cc: calls of the owner
+  // session_van.cc: messages, sent and received, and calls of the owner
   absl::Status CheckSizes(const Message& message) const;
   bool PutInEnvelope(Peer& peer, const Message& message);
   void SendEnvelope(Peer& peer);
@@ -122,7 +122,18 @@ class SessionVan final : public Van, private TransportEvents {
   void AskAgain(Peer& peer);
   void SendSession(Peer& peer, Buffer header);
   void SendCredit(Peer& peer, std::uint8_t flags);
-  void Drop(PeerId id, absl::Status why, Farewell farewell);
+  void OnArrival(ConnId conn, Arrival arrival) override;
+  std::shared_ptr<const PostedReceive> PostedFor(ConnId conn, std::span<const std::byte> head,
+                                                 std::uint64_t bytes) override;
+  absl::StatusOr<Prefix> CheckArrival(const Arrival& arrival) const;
+  void OnMessage(PeerId id, Arrival arrival);
+  void OnData(PeerId id, const Prefix& prefix, Arrival arrival);
+  // The answer to a posted receive has come, in place or not.
+  void EndReceive(PeerId id, std::uint64_t token, const Arrival& arrival);
+  void OnEnvelope(PeerId id, const Prefix& prefix, const Arrival& arrival);
+  // Gives the message to the handler; false: this van has been destroyed.
+  bool HandOver(PeerId id, Message message);
+  void AfterData(PeerId id, const Prefix& prefix);
   void Tell(Notice notice);
   void RunNotices();
   Peer* Find(PeerId id);
@@ -148,32 +159,21 @@ class SessionVan final : public Van, private TransportEvents {
   void EndStall(const Peer& peer, const absl::Status& why);
   std::string NameOf(const Peer& peer) const;
 
-  // session_events.cc: events of the transport
+  // session_events.cc: connections, from dialling or accepting to their end
   void OnAccepted(ConnId conn) override;
   void OnOpened(ConnId conn) override;
-  void OnArrival(ConnId conn, Arrival arrival) override;
-  std::shared_ptr<const PostedReceive> PostedFor(ConnId conn, std::span<const std::byte> head,
-                                                 std::uint64_t bytes) override;
   void OnClosed(ConnId conn, const absl::Status& why) override;
   void OnHandshakeFailed(const std::string& address, const absl::Status& why) override;
   absl::Status Damaged(const std::string& address);
   void Lose(Peer& peer, const absl::Status& why, Farewell farewell);
+  void Drop(PeerId id, absl::Status why, Farewell farewell);
   void DialNow(Peer& peer);
   void DialLater(Peer& peer, absl::Status why);
   proto::Hello OwnHello() const;
   void SayHello(Peer& peer);
   void OnConnectTimeout(Peer& peer);
-  absl::StatusOr<Prefix> CheckArrival(const Arrival& arrival) const;
   void OnSession(Peer& peer, const Arrival& arrival);
   void OnHello(Peer& peer, const proto::Hello& theirs);
-  void OnMessage(PeerId id, Arrival arrival);
-  void OnData(PeerId id, const Prefix& prefix, Arrival arrival);
-  // The answer to a posted receive has come, in place or not.
-  void EndReceive(PeerId id, std::uint64_t token, const Arrival& arrival);
-  void OnEnvelope(PeerId id, const Prefix& prefix, const Arrival& arrival);
-  // Gives the message to the handler; false: this van has been destroyed.
-  bool HandOver(PeerId id, Message message);
-  void AfterData(PeerId id, const Prefix& prefix);
   void Ban(PeerId id, absl::Status why);
   void BanMalformed(PeerId id, const absl::Status& why);
   void OnDeadline(PeerId id);
