@@ -129,7 +129,7 @@ void Requests::OnReply(Link* link, const proto::Reply& reply, std::span<runtime:
     if (!sent) return;
     queue.Withdraw(request);
     if (retained_.Retain(request)) on_answer_(*request, *link, reply, {});
-  } else if (LeavesPushOpen(*request, reply.result) &&
+  } else if (!reply.result.ok() && LeavesPushOpen(*request, reply.result) &&
              !runtime::Planted<"push-dropped-with-its-pull">()) {
     if (!sent) return;
     queue.Withdraw(request);
