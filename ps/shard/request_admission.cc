@@ -44,6 +44,7 @@ ClientSession* RequestAdmission::Take(Inbound inbound) {
       return nullptr;
     case RequestOrder::Verdict::kNext:
       AdmitNext(&session, kind, std::move(inbound));
+      if (order.keeps_nothing()) break;
       while (std::optional<Inbound> next = order.TakeNext()) {
         AdmitNext(&session, kind, *std::move(next));
       }
