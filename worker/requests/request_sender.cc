@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
@@ -50,9 +49,19 @@ RequestSender::RequestSender(const Config& config, runtime::Loop* loop, Servers*
       self_(self),
       resend_(loop, [this] { ResendDue(); }) {}
 
-void RequestSender::Prepare(Request* request) const {
+// Over a free connection the first piece of an operation is sent while the next is still being
+// made.
+void RequestSender::Submit(ShardQueue* queue, std::unique_ptr<Request> owned, absl::Time now) {
+  Request* const request = owned.get();
   request->resend_delay = resend_interval_;
   request->back_off = kBackOffMin;
+  Link* const link = queue->link();
+  if (link->queue.empty() && MaySend(link, *request)) {
+    return SendNow(link, queue->Number(std::move(owned)), now);
+  }
+  queue->EnqueueNew(std::move(owned));
+  // The limits may hold up the requests before it and not this one.
+  if (*link->queue.begin() == request) Pump(link);
 }
 
 bool RequestSender::MaySend(Link* link, const Request& request) const {

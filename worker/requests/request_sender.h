@@ -12,6 +12,7 @@
 #define LEEWAY_WORKER_REQUESTS_REQUEST_SENDER_H_
 
 #include <cstdint>
+#include <memory>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -43,12 +44,8 @@ class RequestSender {
   std::uint64_t epoch() const { return epoch_; }
   void SetEpoch(std::uint64_t epoch) { epoch_ = epoch; }
 
-  // Sets the delays of a new request.
-  void Prepare(Request* request) const;
-  // Whether the limits let the request be sent now.
-  bool MaySend(Link* link, const Request& request) const;
-  // Sends a numbered request that is in no queue.
-  void SendNow(Link* link, Request* request, absl::Time now);
+  // Sends a new request to the head of its shard, or queues it there.
+  void Submit(ShardQueue* queue, std::unique_ptr<Request> owned, absl::Time now);
   // Sends from the link's queue what the limits let be sent.
   void Pump(Link* link);
   void PumpAll();
@@ -71,6 +68,10 @@ class RequestSender {
   static bool IsUndecided(const Request& request);
 
  private:
+  // Whether the limits let the request be sent now.
+  bool MaySend(Link* link, const Request& request) const;
+  // Sends a numbered request that is in no queue.
+  void SendNow(Link* link, Request* request, absl::Time now);
   proto::Request MessageFor(const Request& request, absl::Time now) const;
   absl::Status HandOver(Link* link, Request* request, absl::Time now);
   void PostReceive(const Link& link, Request* request);

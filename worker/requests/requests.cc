@@ -79,18 +79,8 @@ void Requests::Submit(const std::shared_ptr<Operation>& operation, Pieces pieces
     request->deadline = operation->deadline;
     request->order = queues_.TakeOrder();
     request->priority = priority;
-    sender_.Prepare(request.get());
     totals_.OnSubmitted(*request);
-    // Over a free connection the first piece is sent while the next is still being made.
-    Link* const link = queue.link();
-    if (link->queue.empty() && sender_.MaySend(link, *request)) {
-      sender_.SendNow(link, queue.Number(std::move(request)), i == 0 ? now : loop_->Now());
-    } else {
-      const Request* const queued = request.get();
-      queue.EnqueueNew(std::move(request));
-      // The limits may hold up the requests before it and not this one.
-      if (*link->queue.begin() == queued) sender_.Pump(link);
-    }
+    sender_.Submit(&queue, std::move(request), i == 0 ? now : loop_->Now());
   }
 }
 
@@ -137,7 +127,7 @@ void Requests::OnReply(Link* link, const proto::Reply& reply, std::span<runtime:
   } else {
     OnFinalAnswer(&queue, *link, reply, payload);
   }
-  sender_.Pump(link);
+  if (!link->queue.empty()) sender_.Pump(link);
 }
 
 void Requests::OnFinalAnswer(ShardQueue* queue, const Link& link, const proto::Reply& reply,
