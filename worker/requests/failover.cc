@@ -72,7 +72,6 @@ void Failover::Lose(std::uint32_t shard, std::vector<std::pair<std::uint64_t, Lo
   queues_->NumberAll(queue.link());
   std::uint64_t accepted = 0;
   for (const std::unique_ptr<Request>& request : queue.TakeAll()) {
-    totals_->OnEnded(*request);
     accepted += request->retained ? 1 : 0;
     if (request->operation == nullptr) continue;
     // A push that no server has any more is as one that was never sent.

@@ -18,7 +18,6 @@
 #include "worker/links/servers.h"
 #include "worker/operations/operation.h"
 #include "worker/requests/request_sender.h"
-#include "worker/requests/request_totals.h"
 #include "worker/requests/shard_queues.h"
 
 namespace leeway::worker {

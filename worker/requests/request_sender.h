@@ -23,7 +23,6 @@
 #include "van/van.h"
 #include "worker/links/servers.h"
 #include "worker/operations/request.h"
-#include "worker/requests/request_totals.h"
 #include "worker/requests/shard_queues.h"
 
 namespace leeway::worker {

@@ -27,7 +27,7 @@ Requests::Requests(const Config& config, runtime::Loop* loop, Servers* servers, 
       loop_(loop),
       self_(self),
       on_answer_(std::move(on_answer)),
-      queues_(servers),
+      queues_(servers, &totals_),
       sender_(config, loop, servers, &queues_, &totals_, self),
       retained_(servers, &queues_, &sender_, &totals_, &retained_memory_),
       failover_(servers, &queues_, &sender_, &totals_) {}
@@ -79,7 +79,6 @@ void Requests::Submit(const std::shared_ptr<Operation>& operation, Pieces pieces
     request->deadline = operation->deadline;
     request->order = queues_.TakeOrder();
     request->priority = priority;
-    totals_.OnSubmitted(*request);
     sender_.Submit(&queue, std::move(request), i == 0 ? now : loop_->Now());
   }
 }
@@ -133,7 +132,6 @@ void Requests::OnReply(Link* link, const proto::Reply& reply, std::span<runtime:
 void Requests::OnFinalAnswer(ShardQueue* queue, const Link& link, const proto::Reply& reply,
                              std::span<runtime::Buffer> payload) {
   const std::unique_ptr<Request> request = queue->TakeOut(reply.id.sequence);
-  totals_.OnEnded(*request);
   if (RefusesPush(reply.result) && !runtime::Planted<"refused-not-taken-back">())
     TakeBack(*request);
   request->piece.refundable.reset();  // its operation may end with this answer
@@ -197,16 +195,13 @@ bool Requests::HasNumber(const Operation& operation) const {
 void Requests::Forget(const Operation& operation) {
   for (ShardQueue& queue : queues_) {
     queue.DropUnnumbered(
-        [&](const Request& request) { return request.operation.get() == &operation; },
-        [this](const Request& request) { totals_.OnEnded(request); });
+        [&](const Request& request) { return request.operation.get() == &operation; });
   }
 }
 
 void Requests::Clear() {
   NumberAll();
-  for (ShardQueue& queue : queues_) {
-    for (const std::unique_ptr<Request>& request : queue.TakeAll()) totals_.OnEnded(*request);
-  }
+  for (ShardQueue& queue : queues_) queue.TakeAll();
   sender_.Stop();
 }
 

@@ -30,7 +30,6 @@
 #include "worker/operations/request.h"
 #include "worker/requests/failover.h"
 #include "worker/requests/request_sender.h"
-#include "worker/requests/request_totals.h"
 #include "worker/requests/retained_memory.h"
 #include "worker/requests/retained_pushes.h"
 #include "worker/requests/shard_queues.h"
@@ -116,7 +115,7 @@ class Requests {
   const WorkerId self_;
   const OnAnswer on_answer_;
   RetainedMemory retained_memory_;  // before the queues, which use it
-  RequestTotals totals_;
+  RequestTotals totals_;            // likewise
   ShardQueues queues_;
   RequestSender sender_;
   RetainedPushes retained_;

@@ -44,7 +44,7 @@ void RetainedPushes::OnStable(const Link& link, std::uint64_t stable) {
     queue.ForEachNumbered([&](const Request& request) {
       if (request.retained && request.clock < end) closed.push_back(request.sequence);
     });
-    for (const std::uint64_t sequence : closed) totals_->OnEnded(*queue.TakeOut(sequence));
+    for (const std::uint64_t sequence : closed) queue.TakeOut(sequence);
   }
 }
 

@@ -21,7 +21,6 @@
 #include "worker/links/servers.h"
 #include "worker/operations/request.h"
 #include "worker/requests/request_sender.h"
-#include "worker/requests/request_totals.h"
 #include "worker/requests/retained_memory.h"
 #include "worker/requests/shard_queues.h"
 

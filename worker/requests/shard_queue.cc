@@ -4,8 +4,6 @@
 #include <utility>
 
 #include "absl/time/time.h"
-#include "proto/messages/messages.h"
-#include "runtime/base/mutants.h"
 
 namespace leeway::worker {
 namespace {
@@ -32,9 +30,14 @@ ShardQueue::Place ShardQueue::PlaceOf(const Request& request) {
   return {request.table->id, dense ? request.piece.block : 0, request.order};
 }
 
+Request* ShardQueue::Number(std::unique_ptr<Request> owned) {
+  totals_->OnSubmitted(*owned);
+  return GiveNumber(std::move(owned));
+}
+
 // From here on its number decides its place in the link's queue, so that requests of one priority
 // are sent in the order of their numbers.
-Request* ShardQueue::Number(std::unique_ptr<Request> owned) {
+Request* ShardQueue::GiveNumber(std::unique_ptr<Request> owned) {
   Request* const request = owned.get();
   Request*& last = last_[request->held() ? 1 : 0];
   request->sequence = next_++;
@@ -48,7 +51,7 @@ Request* ShardQueue::Number(std::unique_ptr<Request> owned) {
 
 bool ShardQueue::NumberQueued(Request* request) {
   link_->queue.erase(request);
-  Number(std::move(unnumbered_.extract(PlaceOf(*request)).mapped()));
+  GiveNumber(std::move(unnumbered_.extract(PlaceOf(*request)).mapped()));
   link_->queue.insert(request);
   return RaiseEarlier(*request);
 }
@@ -92,6 +95,7 @@ void ShardQueue::Enqueue(Request* request) {
 // are anyway, so from the newest on only those of a lower priority are raised.
 void ShardQueue::EnqueueNew(std::unique_ptr<Request> owned) {
   Request* const request = owned.get();
+  totals_->OnSubmitted(*request);
   const Place place = PlaceOf(*request);
   for (auto it = unnumbered_.lower_bound(place); it != unnumbered_.begin();) {
     const auto& [before, earlier] = *--it;
@@ -130,6 +134,7 @@ std::unique_ptr<Request> ShardQueue::TakeOut(std::uint64_t sequence) {
   (request->later == nullptr ? last : request->later->earlier) = request->earlier;
   if (request->earlier != nullptr) request->earlier->later = request->later;
   while (!open_.empty() && open_.front() == nullptr) open_.pop_front();
+  totals_->OnEnded(*request);
   return request;
 }
 
@@ -138,6 +143,7 @@ std::vector<std::unique_ptr<Request>> ShardQueue::TakeAll() {
   for (std::unique_ptr<Request>& request : open_) {
     if (request == nullptr) continue;
     Withdraw(request.get());
+    totals_->OnEnded(*request);
     all.push_back(std::move(request));
   }
   open_.clear();

@@ -16,22 +16,79 @@
 
 #include <array>
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
+#include "proto/messages/messages.h"
+#include "runtime/base/mutants.h"
 #include "worker/links/link.h"
 #include "worker/operations/request.h"
 
 namespace leeway::worker {
 
+// The sums over the requests of all shards: pushes that are unanswered, bytes that the worker
+// keeps, and counters for statistics. The queues report a request when it comes to one of them and
+// when it leaves it for good; in between it is reported when it is retained or abandoned.
+class RequestTotals {
+ public:
+  void OnSubmitted(const Request& request) {
+    if (!proto::HasPush(request.op)) return;
+    ++unanswered_pushes_;
+    if (request.filled) OnFilled(request);
+  }
+  // Its payload has been made.
+  void OnFilled(const Request& request) { pushed_bytes_ += request.piece.payload.back().size(); }
+  // Sets Request::retained; ends that it is abandoned.
+  void OnRetained(Request* request) {
+    request->retained = true;
+    --unanswered_pushes_;
+    ++retained_pushes_;
+    retained_bytes_ += request->bytes;
+    if (std::exchange(request->abandoned, false)) abandoned_bytes_ -= request->bytes;
+  }
+  // Sets Request::abandoned.
+  void OnAbandoned(Request* request) {
+    request->abandoned = true;
+    abandoned_bytes_ += request->bytes;
+  }
+  void OnResent() { ++resends_; }
+  void OnEnded(const Request& request) {
+    if (request.retained) {
+      --retained_pushes_;
+      if (!runtime::Planted<"kept-bytes-not-given-back">()) retained_bytes_ -= request.bytes;
+    } else if (proto::HasPush(request.op)) {
+      --unanswered_pushes_;
+    }
+    if (request.abandoned) abandoned_bytes_ -= request.bytes;
+  }
+
+  std::size_t unanswered_pushes() const { return unanswered_pushes_; }
+  std::size_t retained_pushes() const { return retained_pushes_; }
+  std::uint64_t retained_bytes() const { return retained_bytes_; }
+  std::uint64_t abandoned_bytes() const { return abandoned_bytes_; }
+  std::uint64_t resends() const { return resends_; }
+  std::uint64_t pushed_bytes() const { return pushed_bytes_; }  // values frames, as they are sent
+
+ private:
+  std::size_t unanswered_pushes_ = 0;
+  std::size_t retained_pushes_ = 0;
+  std::uint64_t retained_bytes_ = 0;
+  std::uint64_t abandoned_bytes_ = 0;
+  std::uint64_t resends_ = 0;
+  std::uint64_t pushed_bytes_ = 0;
+};
+
 class ShardQueue {
  public:
-  // `next_order` is the next value of Request::order, shared by all queues of a worker; outlives
-  // this.
-  explicit ShardQueue(std::uint64_t* next_order) : next_order_(next_order) {}
+  // `next_order`, the next value of Request::order, and `totals` are shared by all queues of a
+  // worker and outlive this.
+  ShardQueue(std::uint64_t* next_order, RequestTotals* totals)
+      : next_order_(next_order), totals_(totals) {}
   ShardQueue(ShardQueue&&) = default;
   ShardQueue& operator=(ShardQueue&&) = delete;
 
@@ -52,11 +109,11 @@ class ShardQueue {
 
   // ---- Order ----
 
-  // Gives a request that is in no queue the next number.
+  // Takes a new request, and gives it the next number.
   Request* Number(std::unique_ptr<Request> owned);
   // Gives a queued request without a number the next one. True if others must be sent before it.
   bool NumberQueued(Request* request);
-  // Queues a request without a number, behind all that it may not overtake.
+  // Takes a new request, and queues it without a number, behind all that it may not overtake.
   void EnqueueNew(std::unique_ptr<Request> owned);
   // Queues a numbered request to be sent, or sent again, as soon as the order allows.
   void Enqueue(Request* request);
@@ -75,10 +132,9 @@ class ShardQueue {
   std::unique_ptr<Request> TakeOut(std::uint64_t sequence);
   // Takes all numbered requests out, oldest first.
   std::vector<std::unique_ptr<Request>> TakeAll();
-  // Drops the requests without a number that `which(const Request&)` picks, telling `dropped` of
-  // each first.
-  template <class Which, class Dropped>
-  void DropUnnumbered(Which&& which, Dropped&& dropped);
+  // Drops the requests without a number that `which(const Request&)` picks.
+  template <class Which>
+  void DropUnnumbered(Which&& which);
   // The number of the last unsettled push of a class before `clock`; 0: there is none.
   std::uint64_t LastPushBefore(std::uint64_t clock, bool held) const;
   // Whether a retained push of a clock below `clock` is here.
@@ -102,10 +158,12 @@ class ShardQueue {
   };
 
   static Place PlaceOf(const Request& request);
+  Request* GiveNumber(std::unique_ptr<Request> owned);
   void Raise(Request* request, int priority);
   bool RaiseEarlier(const Request& request);
 
   std::uint64_t* next_order_;
+  RequestTotals* totals_;
   Link* link_ = nullptr;
   std::uint64_t generation_ = 0;  // the link's, when it became the head
   bool lost_ = false;
@@ -140,8 +198,8 @@ void ShardQueue::EnqueueAll(Which&& which) {
   }
 }
 
-template <class Which, class Dropped>
-void ShardQueue::DropUnnumbered(Which&& which, Dropped&& dropped) {
+template <class Which>
+void ShardQueue::DropUnnumbered(Which&& which) {
   for (auto it = unnumbered_.begin(); it != unnumbered_.end();) {
     Request* const request = it->second.get();
     if (!which(*request)) {
@@ -149,7 +207,7 @@ void ShardQueue::DropUnnumbered(Which&& which, Dropped&& dropped) {
       continue;
     }
     Withdraw(request);
-    dropped(*request);
+    totals_->OnEnded(*request);
     it = unnumbered_.erase(it);
   }
 }

@@ -57,7 +57,8 @@ class ShardQueueTest : public ::testing::Test {
   std::shared_ptr<const TableInfo> table_ = TableOf(1, Consistency::Asp());
   Link link_;
   std::uint64_t next_order_ = 1;
-  ShardQueue queue_{&next_order_};
+  RequestTotals totals_;
+  ShardQueue queue_{&next_order_, &totals_};
 };
 
 TEST_F(ShardQueueTest, NumbersRequestsInTheOrderOfTheCalls) {
@@ -145,11 +146,23 @@ TEST_F(ShardQueueTest, ANewHeadLeavesTheOldLinksQueueEmpty) {
 TEST_F(ShardQueueTest, DropsOnlyThePickedRequestsWithoutANumber) {
   queue_.EnqueueNew(Push(0, 0));
   queue_.EnqueueNew(Push(1, 0));
-  int dropped = 0;
-  queue_.DropUnnumbered([](const Request& request) { return request.piece.block == 0; },
-                        [&](const Request&) { ++dropped; });
-  EXPECT_EQ(dropped, 1);
+  queue_.DropUnnumbered([](const Request& request) { return request.piece.block == 0; });
   EXPECT_THAT(Queued(), ElementsAre(Pair(1, 0)));
+}
+
+TEST_F(ShardQueueTest, CountsEachPushFromItsComingUntilItLeaves) {
+  Send(Push(0, 0));
+  queue_.EnqueueNew(Push(1, 0));
+  queue_.EnqueueNew(Push(2, 0));
+  EXPECT_EQ(totals_.unanswered_pushes(), 3u);
+  queue_.NumberQueued(*link_.queue.begin());
+  EXPECT_EQ(totals_.unanswered_pushes(), 3u);
+  queue_.TakeOut(1);
+  EXPECT_EQ(totals_.unanswered_pushes(), 2u);
+  queue_.DropUnnumbered([](const Request&) { return true; });
+  EXPECT_EQ(totals_.unanswered_pushes(), 1u);
+  queue_.TakeAll();
+  EXPECT_EQ(totals_.unanswered_pushes(), 0u);
 }
 
 TEST_F(ShardQueueTest, TakesAllNumberedRequestsOldestFirst) {
@@ -163,6 +176,48 @@ TEST_F(ShardQueueTest, TakesAllNumberedRequestsOldestFirst) {
   EXPECT_EQ(all[1]->sequence, 3u);
   EXPECT_EQ(queue_.LastPushBefore(1, /*held=*/false), 0u);
   EXPECT_EQ(Send(Push(0, 0))->sequence, 4u);
+}
+
+TEST(RequestTotalsTest, ARetainedPushIsAnsweredAndKeepsItsBytes) {
+  RequestTotals totals;
+  Request push;
+  push.op = proto::Op::kPush;
+  push.bytes = 100;
+  totals.OnSubmitted(push);
+  EXPECT_EQ(totals.unanswered_pushes(), 1u);
+  totals.OnRetained(&push);
+  EXPECT_TRUE(push.retained);
+  EXPECT_EQ(totals.unanswered_pushes(), 0u);
+  EXPECT_EQ(totals.retained_pushes(), 1u);
+  EXPECT_EQ(totals.retained_bytes(), 100u);
+  totals.OnEnded(push);
+  EXPECT_EQ(totals.retained_pushes(), 0u);
+  EXPECT_EQ(totals.retained_bytes(), 0u);
+}
+
+TEST(RequestTotalsTest, AnAbandonedPushThatIsRetainedIsAbandonedNoMore) {
+  RequestTotals totals;
+  Request push;
+  push.op = proto::Op::kPush;
+  push.bytes = 100;
+  totals.OnSubmitted(push);
+  totals.OnAbandoned(&push);
+  EXPECT_EQ(totals.abandoned_bytes(), 100u);
+  totals.OnRetained(&push);
+  EXPECT_FALSE(push.abandoned);
+  EXPECT_EQ(totals.abandoned_bytes(), 0u);
+  totals.OnEnded(push);
+  EXPECT_EQ(totals.abandoned_bytes(), 0u);
+}
+
+TEST(RequestTotalsTest, APullIsNoUnansweredPush) {
+  RequestTotals totals;
+  Request pull;
+  pull.op = proto::Op::kPull;
+  totals.OnSubmitted(pull);
+  EXPECT_EQ(totals.unanswered_pushes(), 0u);
+  totals.OnEnded(pull);
+  EXPECT_EQ(totals.unanswered_pushes(), 0u);
 }
 
 }  // namespace leeway::worker::shard_queue_test

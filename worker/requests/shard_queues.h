@@ -15,14 +15,15 @@ namespace leeway::worker {
 
 class ShardQueues {
  public:
-  explicit ShardQueues(Servers* servers) : servers_(servers) {}
+  ShardQueues(Servers* servers, RequestTotals* totals) : servers_(servers), totals_(totals) {}
   ShardQueues(const ShardQueues&) = delete;
   ShardQueues& operator=(const ShardQueues&) = delete;
 
   // Once: the number of shards never changes.
   void Open(std::size_t shards) {
     queues_.reserve(shards);
-    for (std::size_t shard = 0; shard < shards; ++shard) queues_.emplace_back(&next_order_);
+    for (std::size_t shard = 0; shard < shards; ++shard)
+      queues_.emplace_back(&next_order_, totals_);
   }
 
   std::size_t size() const { return queues_.size(); }
@@ -53,6 +54,7 @@ class ShardQueues {
 
  private:
   Servers* const servers_;
+  RequestTotals* const totals_;
   std::uint64_t next_order_ = 1;
   std::vector<ShardQueue> queues_;  // by shard
 };
