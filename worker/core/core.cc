@@ -120,12 +120,8 @@ void Core::OnWelcome(const proto::Welcome& welcome) {
                                                      .incarnation = incarnation_,
                                                      .cluster = welcome.cluster},
                                        this);
-  requests_ = std::make_unique<Requests>(
-      config_, loop_, servers_.get(), self,
-      [this](Request& request, const Link& link, const proto::Reply& reply,
-             std::span<runtime::Buffer> payload) {
-        operations_.OnAnswer(request, link, reply, payload);
-      });
+  requests_ = std::make_unique<Requests>(config_, loop_, servers_.get(), self, &operations_);
+  servers_->SetReplyListener(requests_.get());
   operations_.Connect(servers_.get(), requests_.get(), scheduler_requests_.get());
   ticker_ = std::make_unique<Ticker>(config_, loop_, servers_.get(), requests_.get(), self);
   calls_ = std::make_unique<Calls>(loop_, servers_.get());
@@ -253,11 +249,7 @@ void Core::OnLinkDown(Link* link, const absl::Status& why) {
 
 void Core::OnServerMessage(Link* link, proto::AnyMessage message,
                            std::span<runtime::Buffer> payload) {
-  if (auto* reply = std::get_if<proto::Reply>(&message)) {
-    requests_->OnReply(link, *reply, payload);
-  } else if (auto* acks = std::get_if<proto::PushAcks>(&message)) {
-    requests_->OnAcks(link, *acks);
-  } else if (auto* ack = std::get_if<proto::ClockAck>(&message)) {
+  if (auto* ack = std::get_if<proto::ClockAck>(&message)) {
     ticker_->OnAck(link, *ack);
   } else if (auto* entered = std::get_if<proto::EnterClockReply>(&message)) {
     if (late_join_ != nullptr) late_join_->OnReply(link, *entered);

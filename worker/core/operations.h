@@ -30,7 +30,7 @@
 
 namespace leeway::worker {
 
-class Operations {
+class Operations final : public Requests::Listener {
  public:
   // How an operation is meant.
   struct Terms {
@@ -52,9 +52,9 @@ class Operations {
   // An operation that completes at once with an error.
   std::shared_ptr<Operation> Refuse(absl::Status why, Operation::Completion completion);
 
-  // As Requests::OnAnswer.
+  // Requests::Listener
   void OnAnswer(Request& request, const Link& link, const proto::Reply& reply,
-                std::span<runtime::Buffer> payload);
+                std::span<runtime::Buffer> payload) override;
   // Ends operations whose shards are lost.
   void FailLost(const std::vector<Failover::Lost>& lost);
   // Ends all operations and forgets all requests: the worker is over.

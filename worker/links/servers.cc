@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "proto/encoding/encoding.h"
@@ -258,12 +259,16 @@ void Servers::OnMessage(van::PeerId peer, van::Message message) {
   Link* link = Of(peer);
   if (link == nullptr) return;
   link->heard = loop_->Now();
-  absl::StatusOr<proto::AnyMessage> decoded =
-      proto::Decode(message.header, std::span(message.payload.data(), message.payload.size()));
+  const std::span<runtime::Buffer> payload(message.payload.data(), message.payload.size());
+  absl::StatusOr<proto::AnyMessage> decoded = proto::Decode(message.header, payload);
   if (decoded.ok()) {
-    listener_->OnServerMessage(link, *std::move(decoded),
-                               std::span(message.payload.data(), message.payload.size()));
-    return;
+    if (const auto* reply = std::get_if<proto::Reply>(&*decoded)) {
+      return reply_listener_->OnReply(link, *reply, payload);
+    }
+    if (const auto* acks = std::get_if<proto::PushAcks>(&*decoded)) {
+      return reply_listener_->OnAcks(link, *acks);
+    }
+    return listener_->OnServerMessage(link, *std::move(decoded), payload);
   }
   runtime::LogWarning(link->Describe(), " sent what cannot be read: ", decoded.status().message());
   Drop(link, decoded.status());

@@ -32,13 +32,24 @@ class Servers final : public van::Handler {
     virtual ~Listener() = default;
     virtual void OnLinkUp(Link* link) = 0;
     virtual void OnLinkDown(Link* link, const absl::Status& why) = 0;
+    // All messages but replies to requests.
     virtual void OnServerMessage(Link* link, proto::AnyMessage message,
                                  std::span<runtime::Buffer> payload) = 0;
+  };
+  class ReplyListener {
+   public:
+    virtual ~ReplyListener() = default;
+    virtual void OnReply(Link* link, const proto::Reply& reply,
+                         std::span<runtime::Buffer> payload) = 0;
+    virtual void OnAcks(Link* link, const proto::PushAcks& acks) = 0;
   };
 
   Servers(const Config& config, runtime::Loop* loop, van::Factory* factory,
           const van::Identity& identity, Listener* listener);
   ~Servers() override { lifetime_.End(); }
+
+  // Once, before Follow. `listener` outlives all calls but Close().
+  void SetReplyListener(ReplyListener* listener) { reply_listener_ = listener; }
 
   // Connects to servers that are new in the map, drops those that it calls dead (without
   // OnLinkDown: the map has said it), and leads the links of a rank that a new process has taken to
@@ -65,7 +76,7 @@ class Servers final : public van::Handler {
   bool Writable(const Link* link) const { return link->up && van_->Writable(link->peer); }
   // Drops the connection and makes a new one.
   void Reconnect(Link* link);
-  // Closes all connections in order. The listener is not called from here on.
+  // Closes all connections in order. The listeners are not called from here on.
   void Close();
 
  private:
@@ -87,6 +98,7 @@ class Servers final : public van::Handler {
   const absl::Duration connect_timeout_;
   runtime::Loop* const loop_;
   Listener* const listener_;
+  ReplyListener* reply_listener_ = nullptr;
   std::map<std::uint32_t, std::string> deaths_;  // by node
   Links links_;
   std::map<van::PeerId, Link*> by_peer_;

@@ -21,12 +21,12 @@ void TakeBack(const Request& request) {
 }  // namespace
 
 Requests::Requests(const Config& config, runtime::Loop* loop, Servers* servers, WorkerId self,
-                   OnAnswer on_answer)
+                   Listener* listener)
     : retained_bytes_max_(config.held_bytes_max),
       abandoned_bytes_max_(config.send_queue_bytes_max),
       loop_(loop),
       self_(self),
-      on_answer_(std::move(on_answer)),
+      listener_(listener),
       queues_(servers, &totals_),
       sender_(config, loop, servers, &queues_, &totals_, self),
       retained_(servers, &queues_, &sender_, &totals_, &retained_memory_),
@@ -117,7 +117,7 @@ void Requests::OnReply(Link* link, const proto::Reply& reply, std::span<runtime:
              request->op == proto::Op::kPush && request->held()) {
     if (!sent) return;
     queue.Withdraw(request);
-    if (retained_.Retain(request)) on_answer_(*request, *link, reply, {});
+    if (retained_.Retain(request)) listener_->OnAnswer(*request, *link, reply, {});
   } else if (!reply.result.ok() && LeavesPushOpen(*request, reply.result) &&
              !runtime::Planted<"push-dropped-with-its-pull">()) {
     if (!sent) return;
@@ -138,7 +138,7 @@ void Requests::OnFinalAnswer(ShardQueue* queue, const Link& link, const proto::R
   request->piece.payload.clear();
   request->receive.Revoke();
   if (request->retained && !reply.result.ok()) retained_.OnRefused(*request, link, reply.result);
-  if (request->operation != nullptr) on_answer_(*request, link, reply, payload);
+  if (request->operation != nullptr) listener_->OnAnswer(*request, link, reply, payload);
 }
 
 void Requests::OnAcks(Link* link, const proto::PushAcks& acks) {
@@ -172,7 +172,7 @@ void Requests::AskOn(ShardQueue* queue, Request* request, const Link& link,
   request->resend_delay = sender_.resend_interval();
   if (request->operation != nullptr) SetAside(request, *request->operation);
   queue->Enqueue(request);
-  if (request->operation != nullptr) on_answer_(*request, link, reply, {});
+  if (request->operation != nullptr) listener_->OnAnswer(*request, link, reply, {});
 }
 
 // Copies what the request needs of the user's memory: its operation ends.

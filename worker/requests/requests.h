@@ -13,7 +13,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -37,16 +36,20 @@
 
 namespace leeway::worker {
 
-class Requests {
+class Requests final : public Servers::ReplyListener {
  public:
-  // Called with the answer to a request of an operation that has not ended. The request's payload
-  // is freed already, or is a copy.
-  using OnAnswer = std::function<void(Request& request, const Link& link, const proto::Reply& reply,
-                                      std::span<runtime::Buffer> payload)>;
+  class Listener {
+   public:
+    virtual ~Listener() = default;
+    // The answer to a request of an operation that has not ended. The request's payload is freed
+    // already, or is a copy.
+    virtual void OnAnswer(Request& request, const Link& link, const proto::Reply& reply,
+                          std::span<runtime::Buffer> payload) = 0;
+  };
 
-  // `loop` and `servers` outlive this.
+  // All pointers outlive this.
   Requests(const Config& config, runtime::Loop* loop, Servers* servers, WorkerId self,
-           OnAnswer on_answer);
+           Listener* listener);
   Requests(const Requests&) = delete;
   Requests& operator=(const Requests&) = delete;
 
@@ -72,8 +75,8 @@ class Requests {
 
   void OnLinkUp(Link* link) { sender_.OnLinkUp(link); }
   void OnLinkDown(Link* link) { sender_.OnLinkDown(link); }
-  void OnReply(Link* link, const proto::Reply& reply, std::span<runtime::Buffer> payload);
-  void OnAcks(Link* link, const proto::PushAcks& acks);
+  void OnReply(Link* link, const proto::Reply& reply, std::span<runtime::Buffer> payload) override;
+  void OnAcks(Link* link, const proto::PushAcks& acks) override;
 
   // Encodes all waiting pushes now, but for those of tables whose codec or settings are being
   // decided. The residuals of tables then account for every push that was submitted.
@@ -113,7 +116,7 @@ class Requests {
   const std::uint64_t abandoned_bytes_max_;
   runtime::Loop* const loop_;
   const WorkerId self_;
-  const OnAnswer on_answer_;
+  Listener* const listener_;
   RetainedMemory retained_memory_;  // before the queues, which use it
   RequestTotals totals_;            // likewise
   ShardQueues queues_;
