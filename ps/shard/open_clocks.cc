@@ -114,7 +114,7 @@ void OpenClocks::DropMisfits(const Table& table, std::uint64_t clock,
 absl::Status OpenClocks::ApplyAndLog(const Table& table, std::uint64_t clock,
                                      const std::vector<PushView>& pushes,
                                      std::uint32_t contributors) {
-  const HeldSettings& settings = SettingsFor(table, clock);
+  const HeldSettings& settings = table.SettingsFor(clock);
   ShardStore* store = state_->stores.Of(table, settings);
   const std::uint64_t block = pushes.front().block;
   const double rate = LastRate(pushes);

@@ -59,7 +59,7 @@ absl::StatusOr<PullResult> PullFrom(ShardStore* store, const PullView& view) {
 
 absl::Status Pulls::CheckRoom(const Table& table, const Inbound& inbound) const {
   const proto::Request& request = inbound.request;
-  const Policy& policy = SettingsFor(table, request.clock).policy;
+  const Policy& policy = table.SettingsFor(request.clock).policy;
   const bool held = policy.Push(request.clock, state_->closed).hold;
   const bool waits = policy.Pull(request.op, request.clock, state_->clocks.slowest()).hold;
   if (!waits || runtime::Planted<"push-pull-refused-too-late">()) return absl::OkStatus();
@@ -70,7 +70,7 @@ absl::Status Pulls::CheckRoom(const Table& table, const Inbound& inbound) const 
 
 void Pulls::ServeOrHold(const Table& table, Inbound inbound) {
   const proto::Request& request = inbound.request;
-  const Policy& policy = SettingsFor(table, request.clock).policy;
+  const Policy& policy = table.SettingsFor(request.clock).policy;
   PullDecision decision = policy.Pull(request.op, request.clock, state_->clocks.slowest());
   if (runtime::Planted<"hold-released-early">() && decision.hold) {
     decision.hold = --decision.needed > state_->clocks.slowest();

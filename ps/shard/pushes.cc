@@ -65,7 +65,7 @@ absl::Status Pushes::OutOfMemory(const Table& table, const Inbound& inbound, boo
 absl::Status Pushes::Take(const Table& table, Inbound* inbound, bool* held, bool* begun) {
   const proto::Request& request = inbound->request;
   const PushView push = ToPush(*inbound);
-  const HeldSettings& settings = SettingsFor(table, request.clock);
+  const HeldSettings& settings = table.SettingsFor(request.clock);
   const PushDecision decision = settings.policy.Push(request.clock, state_->closed);
   *held = decision.hold;
   // A push that is applied now whatever its values are is looked at while it is applied.

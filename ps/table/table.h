@@ -43,6 +43,8 @@ class Table {
 
   // The settings of that clock. The reference is good for as long as the table is.
   const HeldSettings& SettingsAt(std::uint64_t clock) const;
+  // The settings of a push or a pull of that clock, at the head.
+  const HeldSettings& SettingsFor(std::uint64_t clock) const;
   // The settings of that number, also if they are only announced; null: not known here yet.
   const HeldSettings* FindSettings(std::uint32_t number) const;
   const HeldSettings& newest_settings() const { return SettingsAt(kClockMax); }

@@ -64,8 +64,4 @@ std::uint64_t ShardStores::Digest(std::uint64_t index) const {
   return digest;
 }
 
-const HeldSettings& SettingsFor(const Table& table, std::uint64_t clock) {
-  return table.SettingsAt(runtime::Planted<"settings-when-heard">() ? kClockMax : clock);
-}
-
 }  // namespace leeway::ps

@@ -43,9 +43,6 @@ class ShardStores {
   std::map<std::uint32_t, std::uint32_t> settings_;  // by table: which the store uses; none: 0
 };
 
-// The settings of a push or a pull of that clock, at the head.
-const HeldSettings& SettingsFor(const Table& table, std::uint64_t clock);
-
 }  // namespace leeway::ps
 
 #endif  // LEEWAY_PS_SHARD_STATE_SHARD_STORES_H_
