@@ -63,9 +63,9 @@ absl::Status Pulls::CheckRoom(const Table& table, const Inbound& inbound) const 
   const bool held = policy.Push(request.clock, state_->closed).hold;
   const bool waits = policy.Pull(request.op, request.clock, state_->clocks.slowest()).hold;
   if (!waits || runtime::Planted<"push-pull-refused-too-late">()) return absl::OkStatus();
-  return CheckRoomToHold(
-      *state_, (held && !runtime::Planted<"push-pull-charged-in-part">() ? inbound.bytes() : 0) +
-                   BytesHeldFor(table, inbound));
+  return state_->CheckRoomToHold(
+      (held && !runtime::Planted<"push-pull-charged-in-part">() ? inbound.bytes() : 0) +
+      BytesHeldFor(table, inbound));
 }
 
 void Pulls::ServeOrHold(const Table& table, Inbound inbound) {
@@ -148,7 +148,7 @@ std::uint64_t Pulls::ClockOfContent(const Table& table) const {
 
 void Pulls::Hold(const Table& table, Inbound inbound, const PullDecision& decision) {
   inbound.payload.resize(FramesHeld(table, inbound));
-  if (absl::Status room = CheckRoomToHold(*state_, inbound.bytes()); !room.ok()) {
+  if (absl::Status room = state_->CheckRoomToHold(inbound.bytes()); !room.ok()) {
     return RefusePull(*state_, inbound, room);
   }
   EnsureOwned(&inbound.payload);

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "ps/shard/state/answers.h"
 #include "ps/shard/state/log_entries.h"
 #include "runtime/base/mutants.h"
 #include "runtime/base/status_macros.h"
@@ -77,7 +76,7 @@ absl::Status Pushes::Take(const Table& table, Inbound* inbound, bool* held, bool
   if (!decision.hold) return ApplyNow(table, settings, store, look_first, push, *inbound, begun);
   if (!runtime::Planted<"held-push-unchecked">()) LEEWAY_RETURN_IF_ERROR(store->Check(push));
   if (!runtime::Planted<"held-pushes-unlimited">())
-    LEEWAY_RETURN_IF_ERROR(CheckRoomToHold(*state_, inbound->bytes()));
+    LEEWAY_RETURN_IF_ERROR(state_->CheckRoomToHold(inbound->bytes()));
   open_clocks_->Hold(table, decision.clock, inbound);
   return absl::OkStatus();
 }

@@ -282,7 +282,7 @@ constexpr KnownBug kShardBugs[] = {
      .promise = "budgets are kept",
      .test = "ps/ps_test Bsp.PushPullShowsItsOwnClockClosed"},
     {.name = "held-unlimited",
-     .file = "ps/shard/state/answers.cc",
+     .file = "ps/shard/state/shard_state.cc",
      .what = "pending pulls have no limit",
      .promise = "budgets are kept",
      .test = "ps/ps_chain_test ChainRefusal.OfAHeldPushIsKnownToTheNextHead"},
@@ -366,7 +366,7 @@ constexpr KnownBug kShardBugs[] = {
      .promise = "an acknowledged push is in the state",
      .test = "ps/ps_test Bsp.APushOfAnotherWidthThanItsRowIsRefusedAtOnce"},
     {.name = "held-limit-in-grace-time",
-     .file = "ps/shard/state/answers.cc",
+     .file = "ps/shard/state/shard_state.cc",
      .what = "a new head refuses pushes that its predecessor had accepted, because of the limit of "
              "held pushes",
      .promise = "an acknowledged push is in the state",

@@ -1,6 +1,5 @@
 #include "ps/shard/state/answers.h"
 
-#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -49,20 +48,6 @@ void Acknowledge(const ShardState& state, const Inbound& inbound, bool held) {
       held && state.effects->provisional() && !runtime::Planted<"provisional-unsaid">();
   held ? state.effects->AnswerNow(inbound.peer, std::move(reply))
        : state.effects->Answer(inbound.peer, std::move(reply), {}, DeadlineOf(state, inbound));
-}
-
-absl::Status CheckRoomToHold(const ShardState& state, std::uint64_t bytes) {
-  const runtime::ByteBudget& held = state.context->held;
-  const bool room = held.HasRoom(bytes) || runtime::Planted<"held-unlimited">();
-  if (room || (state.context->loop->Now() < state.grace_until &&
-               !runtime::Planted<"held-limit-in-grace-time">())) {
-    return absl::OkStatus();
-  }
-  const std::string slow = state.clocks.DescribeBehind(state.clocks.slowest() + 1);
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "this server thread holds ", held.bytes, " bytes of requests that wait for slower workers (",
-      slow, "), and ", bytes, " more would be over LEEWAY_HELD_BYTES_MAX (", held.bytes_max,
-      "): raise it, or use more servers or LEEWAY_SERVER_THREADS"));
 }
 
 }  // namespace leeway::ps

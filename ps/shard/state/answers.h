@@ -25,9 +25,6 @@ void RefusePull(const ShardState& state, const Inbound& inbound, const absl::Sta
 // that the answer waits for no replica.
 void Acknowledge(const ShardState& state, const Inbound& inbound, bool held);
 
-// Whether so many bytes more may be held until slower workers come. RESOURCE_EXHAUSTED names them.
-absl::Status CheckRoomToHold(const ShardState& state, std::uint64_t bytes);
-
 }  // namespace leeway::ps
 
 #endif  // LEEWAY_PS_SHARD_STATE_ANSWERS_H_

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "ps/consistency/worker_clocks.h"
 #include "ps/replication/log/log_entry.h"
@@ -42,6 +43,9 @@ struct ShardState {
   std::vector<proto::ClientSession> ExportSessions() const {
     return sessions.Export(closed, /*with_held=*/false);
   }
+  // Whether so many bytes more may be held until slower workers come. RESOURCE_EXHAUSTED names
+  // them.
+  absl::Status CheckRoomToHold(std::uint64_t bytes) const;
 
   const std::uint32_t id;
   ShardContext* const context;
