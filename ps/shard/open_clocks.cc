@@ -12,21 +12,21 @@
 
 namespace leeway::ps {
 
-void OpenClocks::Hold(const Table& table, std::uint64_t clock, Inbound* inbound) {
-  const proto::Request& request = inbound->request;
+void OpenClocks::Hold(const Table& table, std::uint64_t clock, const Inbound& inbound,
+                      PushView push, std::uint64_t bytes) {
+  const proto::Request& request = inbound.request;
   if (clock != request.clock) ++state_->context->counters->late_pushes;
   if (!state_->effects->provisional() && !runtime::Planted<"firm-not-noted">()) {
     unkept_until_ = std::max(unkept_until_, clock + 1);
   }
   const bool dense = request.kind == TableKind::kDense;
-  EnsureOwned(&inbound->payload);
   contributions_.Add(clock, {.table = table.id(), .block = dense ? request.block : 0},
                      {.rank = request.id.worker,
                       .incarnation = request.id.incarnation,
                       .sequence = request.id.sequence,
-                      .bytes = inbound->bytes(),
+                      .bytes = bytes,
                       .elements = request.elements,
-                      .push = ToPush(*inbound)});
+                      .push = std::move(push)});
 }
 
 bool OpenClocks::HoldsUnkept() const {

@@ -26,8 +26,9 @@ class OpenClocks {
   OpenClocks(const OpenClocks&) = delete;
   OpenClocks& operator=(const OpenClocks&) = delete;
 
-  // Holds the push of that request until `clock` closes. Its buffers become the server's own.
-  void Hold(const Table& table, std::uint64_t clock, Inbound* inbound);
+  // Holds `push`, which is that of the request, until `clock` closes. `bytes`: what it is charged.
+  void Hold(const Table& table, std::uint64_t clock, const Inbound& inbound, PushView push,
+            std::uint64_t bytes);
   // The first clock that pushes are held for.
   std::optional<std::uint64_t> First() const { return contributions_.FirstClock(); }
   // Applies what is held for that clock, and logs it. Pushes that do not fit the table any more are

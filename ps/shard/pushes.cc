@@ -37,12 +37,12 @@ absl::Status Pushes::CheckAgain(const Table& table, const Inbound& inbound) {
   return state_->stores.Of(table)->Check(push);
 }
 
-absl::Status Pushes::Take(const Table& table, Inbound* inbound, bool* held) {
+absl::Status Pushes::Take(const Table& table, const Inbound& inbound, bool* held) {
   bool begun = false;
   try {
     return Take(table, inbound, held, &begun);
   } catch (const std::bad_alloc&) {
-    return OutOfMemory(table, *inbound, begun);
+    return OutOfMemory(table, inbound, begun);
   }
 }
 
@@ -61,9 +61,10 @@ absl::Status Pushes::OutOfMemory(const Table& table, const Inbound& inbound, boo
   return absl::UnavailableError(text);
 }
 
-absl::Status Pushes::Take(const Table& table, Inbound* inbound, bool* held, bool* begun) {
-  const proto::Request& request = inbound->request;
-  const PushView push = ToPush(*inbound);
+absl::Status Pushes::Take(const Table& table, const Inbound& inbound, bool* held, bool* begun) {
+  const proto::Request& request = inbound.request;
+  PushView push = ToPush(inbound);
+  const std::uint64_t bytes = inbound.bytes();
   const HeldSettings& settings = table.SettingsFor(request.clock);
   const PushDecision decision = settings.policy.Push(request.clock, state_->closed);
   *held = decision.hold;
@@ -73,11 +74,11 @@ absl::Status Pushes::Take(const Table& table, Inbound* inbound, bool* held, bool
   ShardStore* store = state_->stores.Of(table, settings);
   if (!runtime::Planted<"table-memory-unlimited">())
     LEEWAY_RETURN_IF_ERROR(store->CheckMemory(push));
-  if (!decision.hold) return ApplyNow(table, settings, store, look_first, push, *inbound, begun);
+  if (!decision.hold) return ApplyNow(table, settings, store, look_first, push, inbound, begun);
   if (!runtime::Planted<"held-push-unchecked">()) LEEWAY_RETURN_IF_ERROR(store->Check(push));
   if (!runtime::Planted<"held-pushes-unlimited">())
-    LEEWAY_RETURN_IF_ERROR(state_->CheckRoomToHold(inbound->bytes()));
-  open_clocks_->Hold(table, decision.clock, inbound);
+    LEEWAY_RETURN_IF_ERROR(state_->CheckRoomToHold(bytes));
+  open_clocks_->Hold(table, decision.clock, inbound, std::move(push), bytes);
   return absl::OkStatus();
 }
 

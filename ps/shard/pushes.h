@@ -21,13 +21,13 @@ class Pushes {
   Pushes(ShardState* state, OpenClocks* open_clocks, ShardCuts* cuts)
       : state_(state), open_clocks_(open_clocks), cuts_(cuts) {}
 
-  // Takes the push of a request, whose payload may be moved from. `held`: it waits for its clock.
-  absl::Status Take(const Table& table, Inbound* inbound, bool* held);
+  // Takes the push of a request. `held`: it waits for its clock.
+  absl::Status Take(const Table& table, const Inbound& inbound, bool* held);
   // Why an earlier head would have refused a push that it admitted: the same checks again.
   absl::Status CheckAgain(const Table& table, const Inbound& inbound);
 
  private:
-  absl::Status Take(const Table& table, Inbound* inbound, bool* held, bool* begun);
+  absl::Status Take(const Table& table, const Inbound& inbound, bool* held, bool* begun);
   absl::Status ApplyNow(const Table& table, const HeldSettings& settings, ShardStore* store,
                         bool checked, const PushView& push, const Inbound& inbound, bool* begun);
   absl::Status CheckFinite(const Table& table, const proto::Request& request, const PushView& push);

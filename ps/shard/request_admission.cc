@@ -80,7 +80,7 @@ absl::Status RequestAdmission::Admit(Inbound inbound) {
   if (status.ok() && HasPush(inbound.request.op)) {
     // A pull that cannot be held is refused before the push that comes with it is applied.
     if (HasPull(inbound.request.op)) status = pulls_->CheckRoom(**table, inbound);
-    if (status.ok()) status = pushes_->Take(**table, &inbound, &held);
+    if (status.ok()) status = pushes_->Take(**table, inbound, &held);
   }
   if (!status.ok()) {
     Refuse(*state_, inbound, status);

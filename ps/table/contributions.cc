@@ -8,7 +8,12 @@
 
 namespace leeway::ps {
 
+// Copies before it charges anything, since there may be no memory for that.
 void Contributions::Add(std::uint64_t clock, const Target& target, Contribution contribution) {
+  PushView& push = contribution.push;
+  push.keys = push.keys.EnsureOwned();
+  push.widths = push.widths.EnsureOwned();
+  push.values = push.values.EnsureOwned();
   bytes_ += contribution.bytes;
   budget_->bytes += contribution.bytes;
   clocks_[clock][target].push_back(std::move(contribution));

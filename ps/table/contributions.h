@@ -41,6 +41,7 @@ class Contributions {
   Contributions(const Contributions&) = delete;
   Contributions& operator=(const Contributions&) = delete;
 
+  // The buffers of its push become the server's own.
   void Add(std::uint64_t clock, const Target& target, Contribution contribution);
 
   // The first clock that has any.
