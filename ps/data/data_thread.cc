@@ -292,18 +292,6 @@ bool DataThread::SendTo(const Peer& to, const proto::AnyMessage& message, const 
   return connection.has_value() && state_.connections.Send(*connection, message, payload).ok();
 }
 
-void DataThread::SendBack(van::PeerId connection, const proto::AnyMessage& message) {
-  state_.connections.Send(connection, message).IgnoreError();
-}
-
-void DataThread::SendReply(van::PeerId peer, proto::Reply reply, Payload payload) {
-  state_.connections.SendReply(peer, std::move(reply), std::move(payload));
-}
-
-void DataThread::DropSoon(van::PeerId peer, const absl::Status& why) {
-  state_.connections.DropSoon(peer, why);
-}
-
 void DataThread::OnBroken(const absl::Status& why) {
   runtime::LogError(why.message());
   if (setup_.give_up != nullptr) setup_.give_up(why);

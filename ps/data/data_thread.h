@@ -132,9 +132,6 @@ class DataThread final : private van::Handler, private ReplicaHost {
   // ReplicaHost
   bool Reaches(const Peer& to) override { return state_.links.To(to).has_value(); }
   bool SendTo(const Peer& to, const proto::AnyMessage& message, const Payload& payload) override;
-  void SendBack(van::PeerId connection, const proto::AnyMessage& message) override;
-  void SendReply(van::PeerId peer, proto::Reply reply, Payload payload) override;
-  void DropSoon(van::PeerId peer, const absl::Status& why) override;
   void AcknowledgeSoon(std::uint32_t shard) override { state_.replicas.AcknowledgeSoon(shard); }
   void ConfirmSoon(std::uint32_t shard) override { state_.replicas.ConfirmSoon(shard); }
   void ResendAt(absl::Time time) override { state_.replicas.ResendAt(time); }

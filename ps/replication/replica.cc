@@ -14,7 +14,7 @@ namespace leeway::ps {
 
 Replica::Replica(std::uint32_t shard, ReplicaContext* context)
     : context_(context),
-      shard_(shard, context->shards, this),
+      shard_(shard, context->shards, this, &waiting_),
       place_(shard, &context->place),
       received_(&shard_),
       successor_(shard, context),
@@ -32,21 +32,8 @@ void Replica::Log(LogEntry entry) {
 
 bool Replica::provisional() const { return context_->replication > 1 || !place_.alone(); }
 
-void Replica::Answer(van::PeerId peer, proto::Reply reply, Payload payload, absl::Time deadline) {
-  waiting_.Answer(peer, std::move(reply), std::move(payload), deadline);
-}
-
-absl::Status Replica::AnswerReader(van::PeerId peer, proto::Reply reply, Payload payload,
-                                   absl::Time deadline) {
-  return waiting_.AnswerReader(peer, std::move(reply), std::move(payload), deadline);
-}
-
-void Replica::AnswerNow(van::PeerId peer, proto::Reply reply) {
-  waiting_.AnswerNow(peer, std::move(reply));
-}
-
 void Replica::Offended(van::PeerId peer, const absl::Status& why) {
-  context_->host->DropSoon(peer, why);
+  context_->replies->DropSoon(peer, why);
 }
 
 void Replica::Broken(const absl::Status& why) {
@@ -204,9 +191,9 @@ void Replica::CheckPredecessor() {
   if (!predecessor_.Set(wanted, place_.epoch(), &greeting)) return;
   received_.OnNewPredecessor();
   if (!greeting.has_value()) return;
-  context_->host->SendBack(greeting->connection, proto::ReplicateAck{.shard = shard_.id(),
-                                                                     .stream = greeting->stream,
-                                                                     .since = place_.epoch()});
+  context_->replies->SendBack(greeting->connection, proto::ReplicateAck{.shard = shard_.id(),
+                                                                        .stream = greeting->stream,
+                                                                        .since = place_.epoch()});
 }
 
 void Replica::CheckSuccessor() {
@@ -274,10 +261,10 @@ void Replica::OnEntry(const Peer& sender, van::PeerId connection, LogEntry entry
       return;
     case PredecessorLink::Verdict::kLateHandoverEnd:
       ack.entry = number;
-      return context_->host->SendBack(connection, ack);
+      return context_->replies->SendBack(connection, ack);
     case PredecessorLink::Verdict::kUnknownStream:
       ack.since = predecessor_.since();
-      return context_->host->SendBack(connection, ack);
+      return context_->replies->SendBack(connection, ack);
     case PredecessorLink::Verdict::kNothingHandedOver:
       received_.ForgetHandedOver();
       return EndHandover();
@@ -357,7 +344,7 @@ void Replica::Acknowledge() {
       .entry = predecessor_.received(),
       .committed = runtime::Planted<"received-told-as-committed">() ? shard_.index() : committed()};
   if (predecessor_.connection() != 0) {
-    context_->host->SendBack(predecessor_.connection(), ack);
+    context_->replies->SendBack(predecessor_.connection(), ack);
   } else if (!runtime::Planted<"acknowledges-only-there">()) {
     context_->host->SendTo(*predecessor_.peer(), ack, {});
   }
@@ -407,7 +394,7 @@ void Replica::TakeHandoverRequest(const Peer& sender, van::PeerId connection) {
   if (leads_ || !asks_rightly || runtime::Planted<"nothing-to-hand-over-unsaid">()) return;
   proto::Replicate nothing{.shard = shard_.id(), .epoch = place_.epoch(), .stream = 0, .entry = 1};
   nothing.kind = proto::LogEntryKind::kHandoverEnd;
-  context_->host->SendBack(connection, nothing);
+  context_->replies->SendBack(connection, nothing);
 }
 
 // ---- sending ----

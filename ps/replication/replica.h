@@ -95,10 +95,6 @@ class Replica final : private ShardEffects {
   bool has_follower() const override { return successor_.TakesLog(); }
   void Log(LogEntry entry) override;
   bool provisional() const override;
-  void Answer(van::PeerId peer, proto::Reply reply, Payload payload, absl::Time deadline) override;
-  absl::Status AnswerReader(van::PeerId peer, proto::Reply reply, Payload payload,
-                            absl::Time deadline) override;
-  void AnswerNow(van::PeerId peer, proto::Reply reply) override;
   void Offended(van::PeerId peer, const absl::Status& why) override;
   void Broken(const absl::Status& why) override;
 

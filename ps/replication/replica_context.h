@@ -9,10 +9,10 @@
 #include "absl/time/time.h"
 #include "proto/messages/messages.h"
 #include "ps/replication/log/replication_sender.h"
+#include "ps/replication/reply_sink.h"
 #include "ps/replication/successor.h"
 #include "ps/shard/state/shard_context.h"
 #include "runtime/memory/byte_budget.h"
-#include "van/van.h"
 
 namespace leeway::ps {
 
@@ -33,11 +33,6 @@ class ReplicaHost {
   // Sends to another data thread, by the connection made for it. False where that takes nothing
   // now; the replica is pumped when it does again.
   virtual bool SendTo(const Peer& to, const proto::AnyMessage& message, const Payload& payload) = 0;
-  // Sends by the connection that something came over.
-  virtual void SendBack(van::PeerId connection, const proto::AnyMessage& message) = 0;
-  virtual void SendReply(van::PeerId peer, proto::Reply reply, Payload payload) = 0;
-  // Ends the connection for what it has sent, once the message is dealt with.
-  virtual void DropSoon(van::PeerId peer, const absl::Status& why) = 0;
   // Calls the replica's Acknowledge() soon, once for all that comes at once.
   virtual void AcknowledgeSoon(std::uint32_t shard) = 0;
   // Calls the replica's Confirm() soon, likewise.
@@ -52,6 +47,7 @@ class ReplicaHost {
 // Outlives the replicas.
 struct ReplicaContext {
   ReplicaHost* host = nullptr;
+  ReplySink* replies = nullptr;
   ShardContext* shards = nullptr;
   proto::ShardOwner place;  // of this thread
   ReplicationSender::Limits limits;

@@ -20,7 +20,7 @@ void WaitingAnswers::Answer(van::PeerId peer, proto::Reply reply, Payload payloa
                             absl::Time deadline) {
   const bool proof = HasPull(reply.op) && NeedsProof();
   if ((AllIsCommitted() && !proof) || runtime::Planted<"acknowledge-before-replicated">()) {
-    context_->host->SendReply(peer, std::move(reply), std::move(payload));
+    context_->replies->SendReply(peer, std::move(reply), std::move(payload));
     return;
   }
   Waiting waiting;
@@ -35,7 +35,7 @@ absl::Status WaitingAnswers::AnswerReader(van::PeerId peer, proto::Reply reply, 
                                           absl::Time deadline) {
   const bool proof = NeedsProof();
   if ((AllIsCommitted() && !proof) || runtime::Planted<"read-uncommitted">()) {
-    context_->host->SendReply(peer, std::move(reply), std::move(payload));
+    context_->replies->SendReply(peer, std::move(reply), std::move(payload));
     return absl::OkStatus();
   }
   Waiting waiting;
@@ -59,7 +59,7 @@ absl::Status WaitingAnswers::AnswerReader(van::PeerId peer, proto::Reply reply, 
 
 void WaitingAnswers::AnswerNow(van::PeerId peer, proto::Reply reply) {
   context_->provisional_given = context_->provisional_given || reply.provisional;
-  context_->host->SendReply(peer, std::move(reply), {});
+  context_->replies->SendReply(peer, std::move(reply), {});
 }
 
 void WaitingAnswers::WhenCommitted(std::function<void()> then) {
@@ -97,7 +97,7 @@ void WaitingAnswers::Release(std::uint64_t committed) {
     if (next.then != nullptr) {
       next.then();
     } else {
-      context_->host->SendReply(next.peer, std::move(next.reply), std::move(next.payload));
+      context_->replies->SendReply(next.peer, std::move(next.reply), std::move(next.payload));
     }
   }
 }

@@ -16,6 +16,7 @@
 #include "absl/time/time.h"
 #include "proto/messages/messages.h"
 #include "ps/replication/commit_point.h"
+#include "ps/replication/log/answer_sink.h"
 #include "ps/replication/replica_context.h"
 #include "ps/shard/shard.h"
 #include "van/van.h"
@@ -25,20 +26,21 @@ namespace leeway::ps {
 // Calls of the server itself (WhenCommitted), which nobody repeats, have room for as many more.
 inline constexpr std::size_t kAnswersWaitingMax = 1 << 16;
 
-class WaitingAnswers {
+class WaitingAnswers final : public AnswerSink {
  public:
   // All of them outlive this. `commit` says what of the shard's log is on every replica.
   WaitingAnswers(ReplicaContext* context, const Shard* shard, const CommitPoint* commit)
       : context_(context), shard_(shard), commit_(commit) {}
-  ~WaitingAnswers() { Clear(); }
+  ~WaitingAnswers() override { Clear(); }
   WaitingAnswers(const WaitingAnswers&) = delete;
   WaitingAnswers& operator=(const WaitingAnswers&) = delete;
 
-  // ShardEffects.
-  void Answer(van::PeerId peer, proto::Reply reply, Payload payload, absl::Time deadline);
+  // AnswerSink
+  void Answer(van::PeerId peer, proto::Reply reply, Payload payload, absl::Time deadline) override;
   absl::Status AnswerReader(van::PeerId peer, proto::Reply reply, Payload payload,
-                            absl::Time deadline);
-  void AnswerNow(van::PeerId peer, proto::Reply reply);
+                            absl::Time deadline) override;
+  void AnswerNow(van::PeerId peer, proto::Reply reply) override;
+
   // Calls `then` once everything logged so far is on every replica.
   void WhenCommitted(std::function<void()> then);
 

@@ -116,7 +116,7 @@ void Pulls::Serve(const Table& table, const Inbound& inbound, std::uint64_t need
   Payload payload = TakeValues(*pulled, &reply);
   ++state_->context->counters->pulls_served;
   table.CountStaleness(reply.staleness);
-  state_->effects->Answer(inbound.peer, std::move(reply), std::move(payload),
+  state_->answers->Answer(inbound.peer, std::move(reply), std::move(payload),
                           DeadlineOf(*state_, inbound));
 }
 
@@ -131,7 +131,7 @@ void Pulls::Read(const Table& table, const Inbound& inbound) {
   reply.staleness = Policy::Staleness(reply.clock, reply.slowest_clock);
   reply.version = state_->index;
   Payload payload = TakeValues(*pulled, &reply);
-  const absl::Status answered = state_->effects->AnswerReader(
+  const absl::Status answered = state_->answers->AnswerReader(
       inbound.peer, std::move(reply), std::move(payload), DeadlineOf(*state_, inbound));
   if (!answered.ok()) return Refuse(*state_, inbound, answered);
   ++state_->context->counters->reads_served;

@@ -9,8 +9,8 @@
 
 namespace leeway::ps {
 
-Shard::Shard(std::uint32_t id, ShardContext* context, ShardEffects* effects)
-    : state_(id, context, effects),
+Shard::Shard(std::uint32_t id, ShardContext* context, ShardEffects* effects, AnswerSink* answers)
+    : state_(id, context, effects, answers),
       open_clocks_(&state_),
       cuts_(&state_),
       pushes_(&state_, &open_clocks_, &cuts_),

@@ -3,9 +3,10 @@
 // has logged, and then all are equal.
 //
 // Lives on the data thread's loop. Knows no other shard and no network: what it does goes to a
-// ShardEffects, which outlives it. It puts together the classes that do the work: RequestAdmission,
-// Pushes, Pulls, OpenClocks, ShardCuts, and the functions of log_follower.h and state_transfer.h;
-// what they share is a ShardState. Clocks are its own work: which tick counts, which clock closes.
+// ShardEffects and its answers to an AnswerSink, which outlive all calls of it. It puts together
+// the classes that do the work: RequestAdmission, Pushes, Pulls, OpenClocks, ShardCuts, and the
+// functions of log_follower.h and state_transfer.h; what they share is a ShardState. Clocks are its
+// own work: which tick counts, which clock closes.
 #ifndef LEEWAY_PS_SHARD_SHARD_H_
 #define LEEWAY_PS_SHARD_SHARD_H_
 
@@ -15,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ps/consistency/worker_clocks.h"
+#include "ps/replication/log/answer_sink.h"
 #include "ps/replication/log/log_entry.h"
 #include "ps/replication/log/shard_effects.h"
 #include "ps/shard/log_follower.h"
@@ -34,7 +36,7 @@ class Shard {
  public:
   using Watermarks = leeway::ps::Watermarks;
 
-  Shard(std::uint32_t id, ShardContext* context, ShardEffects* effects);
+  Shard(std::uint32_t id, ShardContext* context, ShardEffects* effects, AnswerSink* answers);
   Shard(const Shard&) = delete;
   Shard& operator=(const Shard&) = delete;
 

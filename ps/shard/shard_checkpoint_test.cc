@@ -17,7 +17,7 @@ namespace {
 constexpr std::uint32_t kWorkers = 3;
 constexpr std::uint64_t kKeys = 40;
 
-class NoReplicas final : public ShardEffects {
+class NoReplicas final : public ShardEffects, public AnswerSink {
  public:
   bool has_follower() const override { return false; }
   void Log(LogEntry) override {}
@@ -58,7 +58,7 @@ class ShardCutTest : public ::testing::Test {
     context_.block_bytes = 1 << 20;
     context_.message_bytes_max = 1 << 20;
     context_.held.bytes_max = context_.late.bytes_max = 1 << 30;
-    shard_ = std::make_unique<Shard>(0, &context_, &effects_);
+    shard_ = std::make_unique<Shard>(0, &context_, &effects_, &effects_);
   }
 
   void Install(std::uint32_t id, const Consistency& consistency) {
@@ -424,7 +424,7 @@ TEST_F(ShardCutTest, ARestoredShardKeepsItsSessions) {
   ASSERT_TRUE(Begin(clock, "ckpt-00000001").ok());
   for (int i = 0; i < 2000 && !taken_.has_value(); ++i) Step(4);
   const ShardContent content = *Taken();
-  Shard restored(0, &context_, &effects_);
+  Shard restored(0, &context_, &effects_, &effects_);
   ASSERT_TRUE(restored.Restore(content).ok());
   EXPECT_EQ(restored.stores().at(1)->Digest(), Expected(1, clock));
   // Everything is sent again: what was in it counts once.
@@ -453,7 +453,7 @@ TEST_F(ShardCutTest, OtherSettingsMayBeRestoredButNoOtherShape) {
   ShardContent content = *Taken();
   content.tables[0].spec.consistency = Consistency::Ssp(1);
   content.tables[0].spec.updater.parameters["learning_rate"] = 0.5;
-  Shard restored(0, &context_, &effects_);
+  Shard restored(0, &context_, &effects_, &effects_);
   ASSERT_TRUE(restored.Restore(content).ok());
   EXPECT_EQ(restored.stores().at(1)->Digest(), Expected(1, clock));
   content.tables[0].spec.row_width = 3;
@@ -482,7 +482,7 @@ TEST_F(ShardCutTest, AStateTransferCarriesPushedUntil) {
   Install(1, Consistency::Ssp(3));
   Join();
   for (int i = 0; i < 200; ++i) Step(4);
-  Shard filled(0, &context_, &effects_);
+  Shard filled(0, &context_, &effects_, &effects_);
   filled.BeginFill(shard_->FillBegin());
   for (const LogEntry& piece : shard_->Freeze()) ASSERT_TRUE(filled.LoadPiece(piece).ok());
   EXPECT_EQ(filled.newest_clock(), shard_->newest_clock());

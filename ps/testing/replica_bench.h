@@ -22,7 +22,7 @@ namespace leeway::ps {
 
 // The replica is on server 1. Its shard has one dense ASP table of four floats, which pushes add
 // to.
-class ReplicaBench : public testing::Test, private ReplicaHost {
+class ReplicaBench : public testing::Test, private ReplicaHost, private ReplySink {
  protected:
   static constexpr std::uint32_t kTable = 1, kBspTable = 2;
   static constexpr std::uint64_t kElements = 4;
@@ -36,6 +36,7 @@ class ReplicaBench : public testing::Test, private ReplicaHost {
     shards_.block_bytes = kElements * sizeof(float);
     shards_.message_bytes_max = shards_.held.bytes_max = 1 << 20;
     context_.host = this;
+    context_.replies = this;
     context_.shards = &shards_;
     context_.place = {.server_rank = 1};
     context_.replication = 2;

@@ -23,7 +23,7 @@ RestoredShard::RestoredShard(const checkpoint::Manifest& manifest, std::uint32_t
   context_.start_clock = manifest.clock;
   context_.message_bytes_max = kBytesMax;
   context_.held.bytes_max = context_.late.bytes_max = kBytesMax;
-  shard_ = std::make_unique<ps::Shard>(shard, &context_, &alone_);
+  shard_ = std::make_unique<ps::Shard>(shard, &context_, &alone_, &alone_);
 }
 
 absl::Status RestoredShard::Begin(const checkpoint::Manifest& manifest,

@@ -50,7 +50,7 @@ class RestoredShard {
   };
 
   // A chain of one member, whose answers are dropped.
-  class Alone final : public ps::ShardEffects {
+  class Alone final : public ps::ShardEffects, public ps::AnswerSink {
    public:
     bool has_follower() const override { return false; }
     void Log(ps::LogEntry) override {}

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "proto/messages/messages.h"
 #include "ps/data/state/replies.h"
+#include "ps/replication/reply_sink.h"
 #include "ps/table/counters.h"
 #include "ps/table/inbound.h"
 #include "runtime/loop/log_limiter.h"
@@ -21,7 +22,7 @@
 
 namespace leeway::ps {
 
-class Connections {
+class Connections final : public ReplySink {
  public:
   Connections(runtime::Loop* loop, Counters* counters);
 
@@ -49,13 +50,18 @@ class Connections {
   // Sends, after acknowledgements to that peer that wait to be sent together.
   absl::Status Send(van::PeerId peer, const proto::AnyMessage& message, Payload payload = {},
                     van::SendDone done = nullptr);
-  // Answers a request: at once, or when the transport takes it (Replies).
-  void SendReply(van::PeerId peer, proto::Reply reply, Payload payload);
+  // ReplySink. Answers a request: at once, or when the transport takes it (Replies).
+  void SendReply(van::PeerId peer, proto::Reply reply, Payload payload) override;
+  void SendBack(van::PeerId connection, const proto::AnyMessage& message) override {
+    Send(connection, message).IgnoreError();
+  }
   void Refuse(const Inbound& inbound, const absl::Status& why);
 
   // Drops a peer for what it has sent: now, or in DropOffenders() so that answers leave before.
   void Violation(van::PeerId peer, const absl::Status& why);
-  void DropSoon(van::PeerId peer, const absl::Status& why) { offenders_.emplace_back(peer, why); }
+  void DropSoon(van::PeerId peer, const absl::Status& why) override {
+    offenders_.emplace_back(peer, why);
+  }
   void DropOffenders();
 
   Replies& replies() { return replies_; }

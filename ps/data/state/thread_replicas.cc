@@ -9,11 +9,13 @@
 
 namespace leeway::ps {
 
-ThreadReplicas::ThreadReplicas(runtime::Loop* loop, Counters* counters, ReplicaHost* host)
+ThreadReplicas::ThreadReplicas(runtime::Loop* loop, Counters* counters, ReplicaHost* host,
+                               ReplySink* replies)
     : loop_(loop), resend_(loop, [this] { OnResendTimer(); }) {
   shards_.loop = loop;
   shards_.counters = counters;
   context_.host = host;
+  context_.replies = replies;
   context_.shards = &shards_;
 }
 

@@ -30,7 +30,7 @@ class ThreadReplicas {
   using ByShard = std::map<std::uint32_t, std::unique_ptr<Replica>>;
 
   // All of them outlive this.
-  ThreadReplicas(runtime::Loop* loop, Counters* counters, ReplicaHost* host);
+  ThreadReplicas(runtime::Loop* loop, Counters* counters, ReplicaHost* host, ReplySink* replies);
 
   // What the shards and the replicas share. Settings are put in before the first map.
   ShardContext& shards() { return shards_; }

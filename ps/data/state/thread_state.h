@@ -26,7 +26,7 @@ struct ThreadState {
         thread(index),
         links(connect_timeout),
         connections(its_loop, &counters),
-        replicas(its_loop, &counters, host) {}
+        replicas(its_loop, &counters, host, &connections) {}
   ThreadState(const ThreadState&) = delete;
   ThreadState& operator=(const ThreadState&) = delete;
 

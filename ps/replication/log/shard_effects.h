@@ -1,10 +1,9 @@
-// The effects of a shard, as an interface: what it appends to the log, and its answers to workers,
-// which must not say more than what is on every replica. Implemented by Replica.
+// The effects of a shard, as an interface: what it appends to the log, and what it finds wrong with
+// itself or a peer. Implemented by Replica.
 #ifndef LEEWAY_PS_REPLICATION_LOG_SHARD_EFFECTS_H_
 #define LEEWAY_PS_REPLICATION_LOG_SHARD_EFFECTS_H_
 
-#include "absl/time/time.h"
-#include "proto/messages/messages.h"
+#include "absl/status/status.h"
 #include "ps/replication/log/log_entry.h"
 #include "van/van.h"
 
@@ -21,14 +20,6 @@ class ShardEffects {
   // Whether workers should keep pushes that are held as well, since a head that dies loses them.
   virtual bool provisional() const = 0;
 
-  // Answers once everything logged so far is on every replica; or now. At the deadline the answer
-  // is an error that names the replica that is waited for.
-  virtual void Answer(van::PeerId peer, proto::Reply reply, Payload payload,
-                      absl::Time deadline) = 0;
-  // Likewise to a reader, within what readers may have waiting. UNAVAILABLE: that is too much.
-  virtual absl::Status AnswerReader(van::PeerId peer, proto::Reply reply, Payload payload,
-                                    absl::Time deadline) = 0;
-  virtual void AnswerNow(van::PeerId peer, proto::Reply reply) = 0;
   // The state here may differ from that of the other replicas, which are to lead.
   virtual void Broken(const absl::Status& why) = 0;
   // The peer has sent what no honest worker sends: its connection ends once this message is dealt

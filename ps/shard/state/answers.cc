@@ -29,7 +29,7 @@ void Refuse(const ShardState& state, const Inbound& inbound, const absl::Status&
   CountRefusal(why, state.context->counters);
   proto::Reply reply = ReplyTo(inbound.request);
   reply.result = why;
-  state.effects->AnswerNow(inbound.peer, std::move(reply));
+  state.answers->AnswerNow(inbound.peer, std::move(reply));
   if (IsMalformedEncoding(why)) state.effects->Offended(inbound.peer, why);
 }
 
@@ -46,8 +46,8 @@ void Acknowledge(const ShardState& state, const Inbound& inbound, bool held) {
   reply.staleness = Policy::Staleness(reply.clock, reply.slowest_clock);
   reply.provisional =
       held && state.effects->provisional() && !runtime::Planted<"provisional-unsaid">();
-  held ? state.effects->AnswerNow(inbound.peer, std::move(reply))
-       : state.effects->Answer(inbound.peer, std::move(reply), {}, DeadlineOf(state, inbound));
+  held ? state.answers->AnswerNow(inbound.peer, std::move(reply))
+       : state.answers->Answer(inbound.peer, std::move(reply), {}, DeadlineOf(state, inbound));
 }
 
 }  // namespace leeway::ps

@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "ps/consistency/worker_clocks.h"
+#include "ps/replication/log/answer_sink.h"
 #include "ps/replication/log/log_entry.h"
 #include "ps/replication/log/shard_effects.h"
 #include "ps/shard/state/client_sessions.h"
@@ -24,10 +25,12 @@
 namespace leeway::ps {
 
 struct ShardState {
-  ShardState(std::uint32_t shard, ShardContext* its_context, ShardEffects* its_effects)
+  ShardState(std::uint32_t shard, ShardContext* its_context, ShardEffects* its_effects,
+             AnswerSink* its_answers)
       : id(shard),
         context(its_context),
         effects(its_effects),
+        answers(its_answers),
         stores(shard, its_context),
         sessions(&clocks, &its_context->early),
         closed(its_context->start_clock) {}
@@ -50,6 +53,7 @@ struct ShardState {
   const std::uint32_t id;
   ShardContext* const context;
   ShardEffects* const effects;
+  AnswerSink* const answers;
 
   ShardStores stores;
   WorkerClocks clocks;

@@ -1,0 +1,30 @@
+// The answers of a shard to workers and readers, as an interface: they must not say more than what
+// is on every replica. Implemented by WaitingAnswers.
+#ifndef LEEWAY_PS_REPLICATION_LOG_ANSWER_SINK_H_
+#define LEEWAY_PS_REPLICATION_LOG_ANSWER_SINK_H_
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "proto/messages/messages.h"
+#include "ps/replication/log/log_entry.h"
+#include "van/van.h"
+
+namespace leeway::ps {
+
+class AnswerSink {
+ public:
+  virtual ~AnswerSink() = default;
+
+  // Answers once everything logged so far is on every replica; or now. At the deadline the answer
+  // is an error that names the replica that is waited for.
+  virtual void Answer(van::PeerId peer, proto::Reply reply, Payload payload,
+                      absl::Time deadline) = 0;
+  // Likewise to a reader, within what readers may have waiting. UNAVAILABLE: that is too much.
+  virtual absl::Status AnswerReader(van::PeerId peer, proto::Reply reply, Payload payload,
+                                    absl::Time deadline) = 0;
+  virtual void AnswerNow(van::PeerId peer, proto::Reply reply) = 0;
+};
+
+}  // namespace leeway::ps
+
+#endif  // LEEWAY_PS_REPLICATION_LOG_ANSWER_SINK_H_
