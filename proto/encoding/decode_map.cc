@@ -105,8 +105,8 @@ absl::Status CheckChain(std::span<const ShardReplica> replicas, const ClusterMap
       twice = twice || place.server_rank == replicas[j].place.server_rank;
     }
     if (twice) return Wrong("shard ", shard, " is on server ", place.server_rank, " twice");
-    if (i > 0 && replicas[i - 1].filling && !replicas[i].filling) {
-      return Wrong("shard ", shard, " has a filling replica before one that is filled");
+    if (i > 0 && replicas[i - 1].joining && !replicas[i].joining) {
+      return Wrong("shard ", shard, " has a joining replica before a member");
     }
   }
   return absl::OkStatus();
@@ -124,7 +124,7 @@ absl::Status ReadReplicas(const wire::ClusterMap& from, ClusterMap* to) {
     LEEWAY_RETURN_IF_ERROR(
         CheckRange("replica's shard", entry.shard(), before, to->owners.size() - 1));
     before = entry.shard();
-    to->replicas[i] = {entry.shard(), {entry.server_rank(), entry.thread()}, entry.filling()};
+    to->replicas[i] = {entry.shard(), {entry.server_rank(), entry.thread()}, entry.joining()};
   }
   const std::span<const ShardReplica> all = to->replicas;
   for (std::size_t first = 0, last = 0; first < size; first = last) {

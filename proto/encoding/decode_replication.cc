@@ -32,13 +32,13 @@ constexpr Traits TraitsOf(LogEntryKind kind) {
       return {.index = true, .sessions = true};
     case LogEntryKind::kEnter:
       return {.index = true, .sessions = true, .one_session = true};
-    case LogEntryKind::kFillBegin:
+    case LogEntryKind::kTransferBegin:
       return {.sessions = true, .refusals_max = kRefusalsMax};
     case LogEntryKind::kHandoverEnd:
       return {.sessions = true};
-    case LogEntryKind::kFillPiece:
+    case LogEntryKind::kTransferPiece:
       return {.target = true, .state = true};
-    case LogEntryKind::kFillEnd:
+    case LogEntryKind::kTransferEnd:
       return {};
     case LogEntryKind::kHeld:
       return {.push = true, .target = true, .rate = true};
@@ -65,8 +65,8 @@ absl::Status ReadPlace(const wire::Replicate& from, Replicate* to) {
   to->index = from.index();
   to->clock = from.clock();
   to->pushed_until = from.pushed_until();
-  const bool fill = to->kind == LogEntryKind::kFillBegin;
-  LEEWAY_RETURN_IF_ERROR(CheckRange("pushed_until", to->pushed_until, 0, fill ? kAny : 0));
+  const bool transfer = to->kind == LogEntryKind::kTransferBegin;
+  LEEWAY_RETURN_IF_ERROR(CheckRange("pushed_until", to->pushed_until, 0, transfer ? kAny : 0));
   return CheckRange("index", to->index, TraitsOf(to->kind).index ? 1 : 0, kAny);
 }
 
@@ -128,7 +128,7 @@ absl::Status TakePayload(const Replicate& entry, Input& in) {
       return TakeTarget(target, entry.dtype, {}, in);
     case LogEntryKind::kUpdate:
       return TakeTarget(target, compute, {}, in);
-    case LogEntryKind::kFillPiece: {
+    case LogEntryKind::kTransferPiece: {
       const Frame state{"state", entry.state_slots * entry.elements, SizeOf(compute)};
       const bool dense = entry.table_kind == TableKind::kDense;
       const Frame steps{"steps", dense ? 1 : entry.keys, sizeof(std::uint64_t)};

@@ -89,7 +89,7 @@ Offset<wire::ClusterMap> Write(Builder& out, const ClusterMap& m) {
   replicas.reserve(m.replicas.size());
   for (const ShardReplica& replica : m.replicas) {
     replicas.emplace_back(replica.shard, replica.place.server_rank, replica.place.thread,
-                          replica.filling);
+                          replica.joining);
   }
   const auto replicas_at = out.CreateVectorOfStructs(replicas);
 

@@ -225,7 +225,7 @@ TEST(CodecTest, PathsAreNotCut) {
 
 // A replicated push has the types of the table, an aggregate those that it is computed in.
 TEST(CodecTest, MisalignedStateAndStepsAreReplacedByAlignedCopies) {
-  Replicate piece{.epoch = 1, .entry = 1, .kind = LogEntryKind::kFillPiece, .table = 1};
+  Replicate piece{.epoch = 1, .entry = 1, .kind = LogEntryKind::kTransferPiece, .table = 1};
   piece.dtype = DType::kFloat16;
   piece.elements = 2;
   piece.state_slots = 1;

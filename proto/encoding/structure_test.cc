@@ -188,7 +188,7 @@ TEST(StructureTest, MisalignedSessions) {
   wire::ReplicateBuilder entry(out);
   entry.add_epoch(1);
   entry.add_entry(1);
-  entry.add_kind(std::uint8_t(LogEntryKind::kFillBegin));
+  entry.add_kind(std::uint8_t(LogEntryKind::kTransferBegin));
   entry.add_workers(workers);
   EXPECT_EQ(SaysTo(out, entry.Finish()), "malformed Replicate: workers are not aligned to 8 bytes");
 }

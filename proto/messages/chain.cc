@@ -19,7 +19,7 @@ Chain ChainOf(const ClusterMap& map, std::uint32_t shard) {
   const auto [first, last] =
       std::equal_range(map.replicas.begin(), map.replicas.end(), shard, ByShard());
   for (auto replica = first; replica != last; ++replica) {
-    (replica->filling ? chain.filling : chain.members).push_back(replica->place);
+    (replica->joining ? chain.joining : chain.members).push_back(replica->place);
   }
   return chain;
 }
@@ -29,8 +29,8 @@ std::optional<ShardOwner> PredecessorOf(const ClusterMap& map, std::uint32_t sha
   const Chain chain = ChainOf(map, shard);
   const auto member = std::find(chain.members.begin(), chain.members.end(), place);
   if (member == chain.members.end()) {
-    const auto filling = std::find(chain.filling.begin(), chain.filling.end(), place);
-    return filling == chain.filling.end() ? std::nullopt : std::optional(chain.members.back());
+    const auto joining = std::find(chain.joining.begin(), chain.joining.end(), place);
+    return joining == chain.joining.end() ? std::nullopt : std::optional(chain.members.back());
   }
   return member == chain.members.begin() ? std::nullopt : std::optional(*std::prev(member));
 }

@@ -13,7 +13,7 @@ namespace leeway::proto {
 
 struct Chain {
   std::vector<ShardOwner> members = {};  // head first; empty: the shard is lost
-  std::vector<ShardOwner> filling = {};  // joining replicas, fed by the last member
+  std::vector<ShardOwner> joining = {};  // joining replicas, fed by the last member
   friend bool operator==(const Chain&, const Chain&) = default;
 };
 
@@ -25,7 +25,7 @@ Chain ChainOf(const ClusterMap& map, std::uint32_t shard);
 std::optional<ShardOwner> PredecessorOf(const ClusterMap& map, std::uint32_t shard,
                                         const ShardOwner& place);
 
-// The member after `place`. None for the last one (ChainOf().filling has the joining replicas that
+// The member after `place`. None for the last one (ChainOf().joining has the joining replicas that
 // it sends to), for a joining replica, and for a place that does not keep the shard.
 std::optional<ShardOwner> SuccessorOf(const ClusterMap& map, std::uint32_t shard,
                                       const ShardOwner& place);

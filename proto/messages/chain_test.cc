@@ -12,20 +12,20 @@ using ::testing::IsEmpty;
 constexpr ShardOwner kA{0, 0}, kB{1, 1}, kC{2, 0}, kD{3, 0}, kE{4, 0};
 constexpr ShardOwner kLost{kNoServer, 0};
 
-// Shard 0: A; 1: B, then A; 2: lost; 3: C, A, B, filling D and E; 4: D.
+// Shard 0: A; 1: B, then A; 2: lost; 3: C, A, B, joining D and E; 4: D.
 const ClusterMap kMap{
     .version = 1,
     .epoch = 1,
     .owners = {kA, kB, kLost, kC, kD},
     .replicas = {{1, kA, false}, {3, kA, false}, {3, kB, false}, {3, kD, true}, {3, kE, true}}};
 
-TEST(ChainTest, HeadsComeFirstAndFillingReplicasAreNoMembers) {
+TEST(ChainTest, HeadsComeFirstAndJoiningReplicasAreNoMembers) {
   EXPECT_THAT(ChainOf(kMap, 0).members, ElementsAre(kA));
   EXPECT_THAT(ChainOf(kMap, 1).members, ElementsAre(kB, kA));
   EXPECT_THAT(ChainOf(kMap, 3).members, ElementsAre(kC, kA, kB));
   EXPECT_THAT(ChainOf(kMap, 4).members, ElementsAre(kD));
-  for (const std::uint32_t shard : {0, 1, 4}) EXPECT_THAT(ChainOf(kMap, shard).filling, IsEmpty());
-  EXPECT_THAT(ChainOf(kMap, 3).filling, ElementsAre(kD, kE));
+  for (const std::uint32_t shard : {0, 1, 4}) EXPECT_THAT(ChainOf(kMap, shard).joining, IsEmpty());
+  EXPECT_THAT(ChainOf(kMap, 3).joining, ElementsAre(kD, kE));
 }
 
 TEST(ChainTest, WhatIsLostOrUnknownHasNoMembers) {
@@ -45,7 +45,7 @@ TEST(ChainTest, EveryMemberButTheHeadHasAPredecessor) {
   EXPECT_EQ(PredecessorOf(kMap, 3, kB), kA);
 }
 
-TEST(ChainTest, TheLastMemberFeedsWhoIsFilling) {
+TEST(ChainTest, TheLastMemberFeedsJoiningReplicas) {
   EXPECT_EQ(PredecessorOf(kMap, 3, kD), kB);
   EXPECT_EQ(PredecessorOf(kMap, 3, kE), kB);
   EXPECT_EQ(SuccessorOf(kMap, 3, kD), std::nullopt);

@@ -100,7 +100,7 @@ inline constexpr std::uint32_t kNoServer = 0xffffffff;
 struct ShardReplica {
   std::uint32_t shard = 0;
   ShardOwner place = {};
-  bool filling = false;
+  bool joining = false;
   friend bool operator==(const ShardReplica&, const ShardReplica&) = default;
 };
 // A switch of a table to another of its codecs (compress::TableCodecs) from `clock` on: first

@@ -29,15 +29,15 @@ struct ClientSession {
 // Payload frames of rows: keys (sparse, ragged), widths (ragged), values. The values of a push have
 // the table's type, those of an aggregate the type that it is computed in (ComputeType).
 enum class LogEntryKind : std::uint8_t {
-  kPush = 1,       // a push, applied at once; as a Request's push
-  kUpdate = 2,     // BSP: the aggregate of one target, part of the Close that follows
-  kClose = 3,      // BSP: a clock has closed; `workers`
-  kEnter = 4,      // a worker has entered late; `workers` has that one
-  kFillBegin = 5,  // the state at `index` follows; `clock` is the first not closed; `workers`
-  kFillPiece = 6,  // rows with their state (ComputeType) and steps (uint64: of each, or the block)
-  kFillEnd = 7,    // the end of the state
-  kHeld = 8,       // handover: a push of a clock that has not closed; as kPush
-  kHandoverEnd = 9,  // handover: its end; `workers`
+  kPush = 1,           // a push, applied at once; as a Request's push
+  kUpdate = 2,         // BSP: the aggregate of one target, part of the Close that follows
+  kClose = 3,          // BSP: a clock has closed; `workers`
+  kEnter = 4,          // a worker has entered late; `workers` has that one
+  kTransferBegin = 5,  // the state at `index` follows; `clock` is the first not closed; `workers`
+  kTransferPiece = 6,  // rows, their state (ComputeType) and steps (uint64: of each, or the block)
+  kTransferEnd = 7,    // the end of the state
+  kHeld = 8,           // handover: a push of a clock that has not closed; as kPush
+  kHandoverEnd = 9,    // handover: its end; `workers`
   kVersion = 10,  // a new version of a dense block is made for workers (ps/store/dense/versions.h)
   kRefusal = 11,  // a push was refused; `refusals` has that one
   kConfirm = 12,  // no change; a replica that takes it followed this head when it was logged
@@ -71,7 +71,7 @@ struct Replicate {
   std::uint32_t worker = 0;
   std::uint64_t incarnation = 0;
   std::uint64_t sequence = 0;
-  // kPush, kUpdate, kFillPiece, kHeld: the target of the change.
+  // kPush, kUpdate, kTransferPiece, kHeld: the target of the change.
   std::uint32_t table = 0;
   TableKind table_kind = TableKind::kDense;
   DType dtype = DType::kFloat32;
@@ -79,19 +79,20 @@ struct Replicate {
   std::uint64_t block = 0;        // dense
   std::uint64_t keys = 0;         // sparse, ragged: rows
   std::uint64_t elements = 0;     // in the values frame
-  std::uint32_t state_slots = 0;  // kFillPiece: the state frame has state_slots × elements
+  std::uint32_t state_slots = 0;  // kTransferPiece: the state frame has state_slots × elements
   // kPush, kUpdate, kHeld: optional.
   bool has_learning_rate = false;
   double learning_rate = 0;
-  // kClose, kEnter, kFillBegin, kHandoverEnd. By rank, then incarnation; none twice.
+  // kClose, kEnter, kTransferBegin, kHandoverEnd. By rank, then incarnation; none twice.
   std::vector<ClientSession> workers = {};
-  // kRefusal: one. kFillBegin: the remembered ones of all workers, in the order of sequences.
+  // kRefusal: one. kTransferBegin: the remembered ones of all workers, in the order of sequences.
   std::vector<Refusal> refusals = {};
-  // kFillBegin: pushes that were applied at once are of clocks below it.
+  // kTransferBegin: pushes that were applied at once are of clocks below it.
   std::uint64_t pushed_until = 0;
   // kPush, kHeld: as in Request. kUpdate, kVersion: of the message to workers that is made then.
   std::uint32_t codec = 0;
-  std::uint64_t version = 0;  // kFillPiece of a dense block: the version that workers hold of it
+  // kTransferPiece of a dense block: the version that workers hold of it.
+  std::uint64_t version = 0;
   bool whole = false;  // kUpdate, kVersion: workers get the block itself instead of its difference
   std::uint32_t settings = 0;  // kPush, kUpdate: TableSettings::number that it is applied with
 };

@@ -85,7 +85,7 @@ void AddUpdates(std::vector<Sample>* all) {
        {FrameOf<std::uint64_t>({7, 8}), FrameOf<std::uint32_t>({1, 0}), FrameOf<double>({1})}});
 }
 
-void AddFill(std::vector<Sample>* all) {
+void AddTransfers(std::vector<Sample>* all) {
   Replicate version = NewEntry(LogEntryKind::kVersion);
   version.table = 2;
   version.block = kTableElementsMax - 1;
@@ -95,7 +95,7 @@ void AddFill(std::vector<Sample>* all) {
   version.whole = true;
   all->push_back({version});
 
-  Replicate dense = NewEntry(LogEntryKind::kFillPiece, TableKind::kDense, DType::kFloat16);
+  Replicate dense = NewEntry(LogEntryKind::kTransferPiece, TableKind::kDense, DType::kFloat16);
   dense.elements = 2;
   dense.state_slots = 2;
   dense.version = ~0ull;
@@ -103,7 +103,7 @@ void AddFill(std::vector<Sample>* all) {
                   {FrameOf<std::uint16_t>({1, 2}), FrameOf<float>({1, 2, 3, 4}),
                    FrameOf<std::uint64_t>({17})}});
 
-  Replicate sparse = NewEntry(LogEntryKind::kFillPiece, TableKind::kSparse, DType::kFloat64);
+  Replicate sparse = NewEntry(LogEntryKind::kTransferPiece, TableKind::kSparse, DType::kFloat64);
   sparse.keys = 2;
   sparse.elements = 2;
   sparse.state_slots = 1;
@@ -111,7 +111,7 @@ void AddFill(std::vector<Sample>* all) {
                   {FrameOf<std::uint64_t>({7, 8}), FrameOf<double>({1, 2}), FrameOf<double>({3, 4}),
                    FrameOf<std::uint64_t>({17, 18})}});
 
-  Replicate ragged = NewEntry(LogEntryKind::kFillPiece, TableKind::kRagged, DType::kInt32);
+  Replicate ragged = NewEntry(LogEntryKind::kTransferPiece, TableKind::kRagged, DType::kInt32);
   ragged.keys = 2;
   ragged.elements = 3;
   all->push_back(
@@ -119,7 +119,7 @@ void AddFill(std::vector<Sample>* all) {
        {FrameOf<std::uint64_t>({7, 8}), FrameOf<std::uint32_t>({1, 2}),
         FrameOf<std::int32_t>({1, 2, 3}), runtime::Buffer(), FrameOf<std::uint64_t>({17, 18})}});
 
-  Replicate nothing = NewEntry(LogEntryKind::kFillPiece, TableKind::kSparse, DType::kFloat32);
+  Replicate nothing = NewEntry(LogEntryKind::kTransferPiece, TableKind::kSparse, DType::kFloat32);
   nothing.state_slots = kStateSlotsMax;
   all->push_back(
       {nothing, {runtime::Buffer(), runtime::Buffer(), runtime::Buffer(), runtime::Buffer()}});
@@ -128,9 +128,9 @@ void AddFill(std::vector<Sample>* all) {
 void AddReplication(std::vector<Sample>* all) {
   AddPushes(all);
   AddUpdates(all);
-  AddFill(all);
+  AddTransfers(all);
   for (const LogEntryKind kind :
-       {LogEntryKind::kClose, LogEntryKind::kFillBegin, LogEntryKind::kHandoverEnd}) {
+       {LogEntryKind::kClose, LogEntryKind::kTransferBegin, LogEntryKind::kHandoverEnd}) {
     all->push_back({NewEntry(kind)});
     all->push_back({NewEntry(kind)});
     std::get<Replicate>(all->back().message).workers = Windows();
@@ -146,13 +146,13 @@ void AddReplication(std::vector<Sample>* all) {
                        .status = absl::ResourceExhaustedError("LEEWAY_HELD_BYTES_MAX")}};
   all->push_back({refusal});
   all->push_back({NewEntry(LogEntryKind::kConfirm)});
-  Replicate remembered = NewEntry(LogEntryKind::kFillBegin);
+  Replicate remembered = NewEntry(LogEntryKind::kTransferBegin);
   remembered.refusals = refusal.refusals;
   remembered.refusals.push_back(
       {.worker = 1, .sequence = 1, .with_earlier = true, .status = absl::UnknownError("")});
   all->push_back({remembered});
-  all->push_back({NewEntry(LogEntryKind::kFillEnd)});
-  Replicate first = NewEntry(LogEntryKind::kFillBegin);
+  all->push_back({NewEntry(LogEntryKind::kTransferEnd)});
+  Replicate first = NewEntry(LogEntryKind::kTransferBegin);
   first.index = 0;  // nothing has been logged yet
   all->push_back({first});
   first.index = 9;

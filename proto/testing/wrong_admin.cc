@@ -35,10 +35,10 @@ std::vector<Wrong> WrongReplicas() {
          m.replicas[1].place = {0, 0};
        })},
        "malformed ClusterMap: shard 0 is on server 0 twice"},
-      {"FillingFirst",
+      {"JoiningFirst",
        {Changed<ClusterMap>(
-           [](ClusterMap& m) { m.replicas[0].filling = true, m.replicas[1].filling = false; })},
-       "malformed ClusterMap: shard 0 has a filling replica before one that is filled"},
+           [](ClusterMap& m) { m.replicas[0].joining = true, m.replicas[1].joining = false; })},
+       "malformed ClusterMap: shard 0 has a joining replica before a member"},
       {"LongChain",
        {Changed<ClusterMap>([](ClusterMap& m) {
          m.replicas.assign(kChainMax, {0, {2, 0}, false});

@@ -171,7 +171,7 @@ std::string DataThread::StatusJson() const {
                   .now = setup_.loop->Now(),
                   .log_bytes = state_.replicas.context().log.bytes,
                   .readers_waiting_bytes = state_.replicas.context().readers.bytes,
-                  .fills = state_.replicas.context().fills,
+                  .transfers = state_.replicas.context().transfers,
                   .replicas = state_.replicas.List()};
   return leeway::ps::StatusJson(view);
 }

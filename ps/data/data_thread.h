@@ -112,7 +112,7 @@ class DataThread final : private van::Handler, private ReplicaHost {
   const Counters& counters() const { return state_.counters; }
   std::string StatusJson() const;
   // The amounts that are charged to budgets for requests, log entries and state transfers that are
-  // under way: "held bytes 120, fills 1". Empty where nothing is.
+  // under way: "held bytes 120, transfers 1". Empty where nothing is.
   std::string UnderWay() const { return state_.replicas.UnderWay(); }
   // Null where the thread has no replica of the shard.
   Replica* FindReplica(std::uint32_t shard) const { return state_.replicas.Find(shard); }

@@ -46,10 +46,10 @@ void ReplicationMessages::OnReplicateAck(van::PeerId peer, const van::Identity& 
   replica_heard_ = state_->loop->Now();
   Replica* const replica = state_->replicas.Find(ack.shard);
   if (replica == nullptr) return AnswerForeignRequest(*server, peer, ack);
-  const std::uint32_t transfers = state_->replicas.context().fills;
+  const std::uint32_t transfers = state_->replicas.context().transfers;
   replica->OnAck(*server, peer, ack);
   if (replica->gone()) state_->replicas.Erase(ack.shard);
-  if (state_->replicas.context().fills >= transfers) return;
+  if (state_->replicas.context().transfers >= transfers) return;
   for (auto& [id, other] : state_->replicas.all()) other->Nudge();  // a transfer may begin
 }
 

@@ -177,7 +177,7 @@ Json ReplicationOf(const StatusView& view) {
   return {{"heads", heads},
           {"followers", followers},
           {"filling_or_leaving", others},
-          {"filling_others", view.fills},
+          {"filling_others", view.transfers},
           {"log_bytes", view.log_bytes},
           {"readers_waiting_bytes", view.readers_waiting_bytes},
           {"pushes_followed", view.counters->pushes_followed}};

@@ -26,7 +26,7 @@ struct StatusView {
   absl::Time now;                           // of the loop
   std::uint64_t log_bytes = 0;              // not on every replica yet
   std::uint64_t readers_waiting_bytes = 0;  // of answers to readers that wait for other replicas
-  std::uint32_t fills = 0;                  // of other servers' replicas, from here
+  std::uint32_t transfers = 0;              // of other servers' replicas, from here
   std::vector<const Replica*> replicas;
 };
 

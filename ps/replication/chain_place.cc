@@ -33,7 +33,7 @@ bool IsAlive(const proto::ClusterMap& map, const Peer& peer) {
 bool ChainPlace::TakeMap(const proto::ClusterMap& map) {
   const proto::Chain chain = proto::ChainOf(map, shard_);
   const std::vector<Peer> members = PeersAt(map, chain.members);
-  const std::vector<Peer> joining = PeersAt(map, chain.filling);
+  const std::vector<Peer> joining = PeersAt(map, chain.joining);
   const bool changed = members != members_ || joining != joining_;
   epoch_ = map.epoch;
   members_ = members;

@@ -15,7 +15,7 @@ proto::ClusterMap MapOf(const std::vector<std::uint32_t>& members,
     map.replicas.push_back({.place = {.server_rank = members[i]}});
   }
   for (const std::uint32_t rank : joining) {
-    map.replicas.push_back({.place = {.server_rank = rank}, .filling = true});
+    map.replicas.push_back({.place = {.server_rank = rank}, .joining = true});
   }
   for (std::uint32_t rank = 0; rank < 5; ++rank) {
     map.servers.push_back({.node = rank, .rank = rank, .alive = true, .incarnation = 500 + rank});

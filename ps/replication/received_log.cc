@@ -14,8 +14,8 @@ absl::Status ReceivedLog::TakeEntry(const LogEntry& entry, bool joining,
                                     std::vector<LogEntry>* updates, Outcome* outcome) {
   *outcome = Outcome::kNothing;
   const std::uint64_t index = entry.header.index;
-  if (joining && !fill_begun_ && !runtime::Planted<"entry-before-fill">()) {
-    return absl::FailedPreconditionError("an entry of the log before the fill");
+  if (joining && !transfer_begun_ && !runtime::Planted<"entry-before-transfer">()) {
+    return absl::FailedPreconditionError("an entry of the log before the state");
   }
   if (index <= shard_->index() && !runtime::Planted<"entry-applied-again">())
     return absl::OkStatus();
@@ -37,28 +37,28 @@ absl::Status ReceivedLog::TakeEntry(const LogEntry& entry, bool joining,
 }
 
 absl::Status ReceivedLog::BeginTransfer(const LogEntry& begin, bool joining) {
-  if (!joining) return absl::FailedPreconditionError("nothing is to be filled");
-  shard_->BeginFill(begin);
-  fill_begun_ = true;
+  if (!joining) return absl::FailedPreconditionError("no state transfer is due");
+  shard_->ImportBegin(begin);
+  transfer_begun_ = true;
   broken_ = false;
-  if (!runtime::Planted<"filled-by-an-earlier-fill">()) filled_ = false;
+  if (!runtime::Planted<"state-of-an-earlier-transfer">()) has_state_ = false;
   return absl::OkStatus();
 }
 
 absl::Status ReceivedLog::TakePiece(const LogEntry& piece) {
-  if (!fill_begun_ && !runtime::Planted<"piece-without-begin">())
-    return absl::FailedPreconditionError("a piece of a fill without its begin");
+  if (!transfer_begun_ && !runtime::Planted<"piece-without-begin">())
+    return absl::FailedPreconditionError("a piece of a state transfer without its begin");
   return shard_->LoadPiece(piece);
 }
 
 void ReceivedLog::EndTransfer() {
-  filled_ = fill_begun_ || runtime::Planted<"fill-end-without-begin">();
+  has_state_ = transfer_begun_ || runtime::Planted<"transfer-end-without-begin">();
 }
 
 void ReceivedLog::OnNewPredecessor() {
   if (!runtime::Planted<"updates-kept-for-new-predecessor">()) updates_.clear();
   if (!runtime::Planted<"handed-kept-for-new-predecessor">()) handed_over_.clear();
-  if (!runtime::Planted<"filled-kept-for-new-predecessor">()) fill_begun_ = filled_ = false;
+  if (!runtime::Planted<"state-kept-for-new-predecessor">()) transfer_begun_ = has_state_ = false;
 }
 
 }  // namespace leeway::ps

@@ -39,7 +39,7 @@ class ReceivedLog {
   absl::Status TakePiece(const LogEntry& piece);
   void EndTransfer();
   // All of the state has come.
-  bool filled() const { return filled_; }
+  bool has_state() const { return has_state_; }
 
   // ---- a handover ----
 
@@ -58,8 +58,8 @@ class ReceivedLog {
  private:
   Shard* const shard_;
   std::vector<LogEntry> updates_;  // of the Close that is to come
-  bool fill_begun_ = false;
-  bool filled_ = false;
+  bool transfer_begun_ = false;
+  bool has_state_ = false;
   bool broken_ = false;
   std::vector<LogEntry> handed_over_;
 };

@@ -104,8 +104,8 @@ void Replica::TakeMap(const proto::ClusterMap& map) {
   const std::optional<Peer> old_head = place_.head();
   const bool was_head = is_head(), was_joining = place_.is_joining();
   const bool changed = place_.TakeMap(map);
-  if (was_joining && is_member() && !received_.filled() &&
-      !runtime::Planted<"membership-without-fill">()) {
+  if (was_joining && is_member() && !received_.has_state() &&
+      !runtime::Planted<"membership-without-state">()) {
     RefuseMembership();
   }
   was_replica_ = was_replica_ || !is_head();
@@ -236,7 +236,7 @@ void Replica::SetGating(bool gating) {
 void Replica::BeginTransferIfDue() {
   if (!successor_.MayBeginTransfer()) return;
   if (!context_->host->Reaches(successor_.peer())) return;
-  successor_.BeginTransfer(shard_.FillBegin(), shard_.Freeze());
+  successor_.BeginTransfer(shard_.ExportBegin(), shard_.Freeze());
   Pump();
 }
 
@@ -244,9 +244,9 @@ void Replica::BeginTransferIfDue() {
 // committed before, it is sent before the end of the transfer.
 void Replica::EndTransferIfDue() {
   if (!successor_.TransferIsSent()) return;
-  if (shard_.HoldsUnkept() && !runtime::Planted<"fill-ends-with-firm-pushes">()) return;
+  if (shard_.HoldsUnkept() && !runtime::Planted<"transfer-ends-with-firm-pushes">()) return;
   successor_.EndTransfer(shard_.index());
-  if (!runtime::Planted<"fill-not-waited-for">()) SetGating(true);
+  if (!runtime::Planted<"transfer-not-waited-for">()) SetGating(true);
   Pump();
 }
 
@@ -286,11 +286,11 @@ void Replica::OnEntry(const Peer& sender, van::PeerId connection, LogEntry entry
 absl::Status Replica::TakeReceived(LogEntry entry) {
   using Kind = proto::LogEntryKind;
   switch (entry.header.kind) {
-    case Kind::kFillBegin:
+    case Kind::kTransferBegin:
       return received_.BeginTransfer(entry, place_.is_joining());
-    case Kind::kFillPiece:
+    case Kind::kTransferPiece:
       return received_.TakePiece(entry);
-    case Kind::kFillEnd:
+    case Kind::kTransferEnd:
       received_.EndTransfer();
       return absl::OkStatus();
     case Kind::kHeld:

@@ -49,7 +49,7 @@ class Replica final : private ShardEffects {
   bool awaits_handover() const { return predecessor_.awaits_handover(); }
   // It has the state, and every later entry waits for this replica; the map does not show it as a
   // member yet.
-  bool ready() const { return place_.is_joining() && received_.filled(); }
+  bool ready() const { return place_.is_joining() && received_.has_state(); }
   // The replica can be deleted.
   bool gone() const {
     return place_.role() == ChainPlace::Role::kNone && !successor_.handing_over();

@@ -1,4 +1,5 @@
-// What a replica keeps within bounds, and what it knows after a fill, a handover or a second try.
+// What a replica keeps within bounds, and what it knows after a state transfer, a handover or a
+// second try.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -36,25 +37,25 @@ TEST_F(TriedAgain, AnEntryHasTheUpdatesThatItHadAtFirst) {
   EXPECT_EQ(Value(), 1);
 }
 
-// ---- one that is filled ----
+// ---- one that is joining ----
 
-class FilledTwice : public ReplicaBench {
+class TransferredTwice : public ReplicaBench {
  protected:
-  FilledTwice() { TakeChain({0}, {1}); }
+  TransferredTwice() { TakeChain({0}, {1}); }
 };
 
-TEST_F(FilledTwice, IsNotReadyBeforeTheSecondFillHasEnded) {
-  Say(0, 100, 1, Of(Kind::kFillBegin, 5));
-  Say(0, 100, 2, Of(Kind::kFillEnd, 5));
+TEST_F(TransferredTwice, IsNotReadyBeforeTheSecondTransferHasEnded) {
+  Say(0, 100, 1, Of(Kind::kTransferBegin, 5));
+  Say(0, 100, 2, Of(Kind::kTransferEnd, 5));
   ASSERT_TRUE(replica().ready());
-  Say(0, 200, 1, Of(Kind::kFillBegin, 9));
+  Say(0, 200, 1, Of(Kind::kTransferBegin, 9));
   EXPECT_FALSE(replica().ready());
-  Say(0, 200, 2, Of(Kind::kFillEnd, 9));
+  Say(0, 200, 2, Of(Kind::kTransferEnd, 9));
   EXPECT_TRUE(replica().ready());
 }
 
 // The table's updates are multiplied by a learning rate, which has been changed.
-TEST_F(FilledTwice, AppliesPushesByTheSettingsThatTheyHave) {
+TEST_F(TransferredTwice, AppliesPushesByTheSettingsThatTheyHave) {
   constexpr std::uint32_t kSgdTable = kBspTable + 1;
   TableSpec spec = TableSpec::Dense("sgd", {kElements});
   spec.consistency = Consistency::Asp();
@@ -76,10 +77,10 @@ TEST_F(FilledTwice, AppliesPushesByTheSettingsThatTheyHave) {
     const auto& store = replica().shard().stores().at(kSgdTable);
     return reinterpret_cast<const float*>(store->Freeze().pieces.at(0).values.data())[0];
   };
-  Say(0, 100, 1, Of(Kind::kFillBegin));
+  Say(0, 100, 1, Of(Kind::kTransferBegin));
   Say(0, 100, 2, entry(1));
   ASSERT_EQ(value(), -4);
-  Say(0, 200, 1, Of(Kind::kFillBegin));
+  Say(0, 200, 1, Of(Kind::kTransferBegin));
   Say(0, 200, 2, entry(1));
   EXPECT_EQ(value(), -4);
 }
@@ -106,11 +107,11 @@ TEST_F(BoundedHead, KeepsNoMoreAnswersThanItMay) {
 TEST_F(BoundedHead, LimitsStateTransfersUnderWay) {
   ASSERT_TRUE(Push(1).ok());
   SentTo(2);
-  context().fills = kFillsAtOnce;  // other shards
+  context().transfers = kTransfersAtOnce;  // other shards
   TakeChain({1}, {2});
-  EXPECT_EQ(context().fills, kFillsAtOnce);
+  EXPECT_EQ(context().transfers, kTransfersAtOnce);
   EXPECT_THAT(SentTo(2), IsEmpty());
-  --context().fills;
+  --context().transfers;
   replica().Nudge();
   EXPECT_THAT(SentTo(2), testing::Not(IsEmpty()));
 }
@@ -136,7 +137,7 @@ TEST_F(BoundedHead, TellsANewReplicaThatItHasForgottenRefusals) {
   for (std::uint64_t sequence = 1; sequence <= kFailuresRememberedMax + 1; ++sequence) {
     PushAs(sequence, 1, /*table=*/99);
   }
-  const std::vector<proto::Refusal> refusals = replica().shard().FillBegin().header.refusals;
+  const std::vector<proto::Refusal> refusals = replica().shard().ExportBegin().header.refusals;
   EXPECT_TRUE(std::ranges::any_of(refusals, [](const auto& one) { return one.with_earlier; }));
 }
 

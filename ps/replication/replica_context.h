@@ -21,7 +21,7 @@ namespace leeway::ps {
 inline constexpr std::uint64_t kReadersWaitingBytesMax = 256 << 20;
 // State transfers that a thread sends at once. What is pushed meanwhile is kept until they are
 // over.
-inline constexpr std::uint32_t kFillsAtOnce = 2;
+inline constexpr std::uint32_t kTransfersAtOnce = 2;
 
 // The data thread as its replicas see it.
 class ReplicaHost {
@@ -54,7 +54,7 @@ struct ReplicaContext {
   runtime::ByteBudget log;  // entries that are not on every replica yet
   runtime::ByteBudget readers{.bytes_max = kReadersWaitingBytesMax};  // answers to them
   std::uint32_t replication = 1;   // members that a chain should have
-  std::uint32_t fills = 0;         // state transfers that this thread sends now
+  std::uint32_t transfers = 0;     // state transfers that this thread sends now
   std::uint64_t streams = 0;       // begun
   bool provisional_given = false;  // workers keep pushes until they hear that their clock is stable
   // Neither the scheduler nor another replica has been heard for long: others may lead by now.

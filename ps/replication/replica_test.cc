@@ -144,61 +144,61 @@ TEST_F(Follower, AppliesNothingOfAnEntryThatHasATableItDoesNotKnowYet) {
   EXPECT_THAT(broken_, IsEmpty()) << "it can follow when it knows the table";
 }
 
-// ---- one that is filled ----
+// ---- one that is joining ----
 
-class Filling : public ReplicaBench {
+class Joining : public ReplicaBench {
  protected:
-  Filling() { TakeChain({0}, {1}); }
+  Joining() { TakeChain({0}, {1}); }
 };
 
-TEST_F(Filling, IsReadyAfterTheWholeState) {
-  Say(0, 100, 1, Of(Kind::kFillBegin, 5));
+TEST_F(Joining, IsReadyAfterTheWholeState) {
+  Say(0, 100, 1, Of(Kind::kTransferBegin, 5));
   EXPECT_FALSE(replica().ready());
-  Say(0, 100, 2, Of(Kind::kFillEnd, 5));
+  Say(0, 100, 2, Of(Kind::kTransferEnd, 5));
   EXPECT_TRUE(replica().ready());
   EXPECT_EQ(index(), 5u);
 }
 
-TEST_F(Filling, TakesNoEndWithoutABeginning) {
-  Say(0, 100, 1, Of(Kind::kFillEnd));
+TEST_F(Joining, TakesNoEndWithoutABeginning) {
+  Say(0, 100, 1, Of(Kind::kTransferEnd));
   EXPECT_FALSE(replica().ready());
 }
 
-TEST_F(Filling, TakesNoEntriesBeforeItsBeginning) {
+TEST_F(Joining, TakesNoEntriesBeforeItsBeginning) {
   Say(0, 100, 1, Entry(1, 1));
   EXPECT_EQ(index(), 0u);
 }
 
-TEST_F(Filling, TakesNoPiecesBeforeItsBeginning) {
+TEST_F(Joining, TakesNoPiecesBeforeItsBeginning) {
   Say(0, 100, 1, Piece(5));
   EXPECT_EQ(Value(), 0);
-  Say(0, 100, 1, Of(Kind::kFillBegin, 5));
+  Say(0, 100, 1, Of(Kind::kTransferBegin, 5));
   Say(0, 100, 2, Piece(5));
   EXPECT_EQ(Value(), 10);
 }
 
-TEST_F(Filling, KnowsWhichClocksHaveClosed) {
-  LogEntry begin = Of(Kind::kFillBegin, 5);
+TEST_F(Joining, KnowsWhichClocksHaveClosed) {
+  LogEntry begin = Of(Kind::kTransferBegin, 5);
   begin.header.clock = 7;
   Say(0, 100, 1, begin);
   EXPECT_EQ(replica().shard().closed(), 7u);
 }
 
 // It was a member before.
-class FilledAnew : public ReplicaBench {
+class TransferredAnew : public ReplicaBench {
  protected:
-  FilledAnew() {
+  TransferredAnew() {
     TakeChain({0, 1});
     Say(0, 100, 1, Entry(1, 5));
     TakeChain({0}, {1});
-    Say(0, 200, 1, Of(Kind::kFillBegin, 9));
-    Say(0, 200, 2, Of(Kind::kFillEnd, 9));
+    Say(0, 200, 1, Of(Kind::kTransferBegin, 9));
+    Say(0, 200, 2, Of(Kind::kTransferEnd, 9));
   }
 };
 
-TEST_F(FilledAnew, KeepsNoOldState) { EXPECT_EQ(Value(), 0); }
+TEST_F(TransferredAnew, KeepsNoOldState) { EXPECT_EQ(Value(), 0); }
 
-TEST_F(FilledAnew, ForgetsOldSessions) {
+TEST_F(TransferredAnew, ForgetsOldSessions) {
   TakeChain({0, 1});
   Die(0);
   TakeChain({1});
@@ -206,9 +206,9 @@ TEST_F(FilledAnew, ForgetsOldSessions) {
   EXPECT_EQ(Value(), 7);
 }
 
-TEST_F(Filling, BeginsAnewWithANewPredecessor) {
-  Say(0, 100, 1, Of(Kind::kFillBegin, 5));
-  Say(0, 100, 2, Of(Kind::kFillEnd, 5));
+TEST_F(Joining, BeginsAnewWithANewPredecessor) {
+  Say(0, 100, 1, Of(Kind::kTransferBegin, 5));
+  Say(0, 100, 2, Of(Kind::kTransferEnd, 5));
   ASSERT_TRUE(replica().ready());
   TakeChain({0, 2}, {1});
   EXPECT_FALSE(replica().ready());
@@ -343,9 +343,9 @@ TEST_F(Head, CountsAStateTransferWhileItLasts) {
   ASSERT_TRUE(Push(1).ok());
   context().limits.window_bytes = 1;
   TakeChain({1}, {2});
-  EXPECT_EQ(context().fills, 1u);
+  EXPECT_EQ(context().transfers, 1u);
   TakeChain({1});
-  EXPECT_EQ(context().fills, 0u);
+  EXPECT_EQ(context().transfers, 0u);
 }
 
 // Workers keep their pushes until they hear of it.
@@ -367,7 +367,7 @@ TEST_F(Head, ForgetsAReplacedWorker) {
   replica().shard().SetWorker({.node = 20, .rank = 0, .incarnation = kWorker});
   PushAs(1, 5);
   replica().shard().SetWorker({.node = 21, .rank = 0, .incarnation = kWorker + 1});
-  EXPECT_EQ(replica().shard().FillBegin().header.workers.size(), 1u);
+  EXPECT_EQ(replica().shard().ExportBegin().header.workers.size(), 1u);
 }
 
 // What it had pushed in clocks that it had ended counts, whenever they close.
@@ -382,7 +382,7 @@ TEST_F(Head, ForgetsAReplacedWorkerWhoseClockClosesLater) {
   replica().shard().TakeTick(1, kWorker + 1, 1, 0, {});
   EXPECT_EQ(replica().shard().closed(), 1u);
   EXPECT_EQ(counters().pushes_applied, 1u);
-  EXPECT_EQ(replica().shard().FillBegin().header.workers.size(), 2u);
+  EXPECT_EQ(replica().shard().ExportBegin().header.workers.size(), 2u);
 }
 
 TEST_F(Follower, ForgetsAReplacedWorkerBeforeItsHeadDoes) {
@@ -390,7 +390,7 @@ TEST_F(Follower, ForgetsAReplacedWorkerBeforeItsHeadDoes) {
   replica().shard().SetWorker({.node = 21, .rank = 0, .incarnation = kWorker + 1});
   Say(0, 100, 1, Entry(1, 1));  // of the one before
   EXPECT_EQ(Value(), 1);
-  EXPECT_EQ(replica().shard().FillBegin().header.workers.size(), 1u);
+  EXPECT_EQ(replica().shard().ExportBegin().header.workers.size(), 1u);
 }
 
 TEST_F(Head, TakesPushesWithTheNumbersThatAnotherShardOfACheckpointHas) {

@@ -11,7 +11,7 @@ Successor::~Successor() {
   for (const LogEntry& entry : backlog_) budget_->bytes -= entry.bytes();
 }
 
-void Successor::Fill(LogEntry begin, std::vector<LogEntry> pieces) {
+void Successor::BeginTransfer(LogEntry begin, std::vector<LogEntry> pieces) {
   sender_.Append(std::move(begin));
   pieces_.assign(std::make_move_iterator(pieces.begin()), std::make_move_iterator(pieces.end()));
 }
@@ -29,7 +29,7 @@ void Successor::Pump(absl::Time now, const std::function<bool(LogEntry*)>& send)
   for (;;) {
     LogEntry* next = sender_.Next();
     if (next == nullptr) {
-      if (!sender_.all_sent() || !Refill()) return;
+      if (!sender_.all_sent() || !QueueNext()) return;
       continue;
     }
     if (!send(next)) return;
@@ -38,7 +38,7 @@ void Successor::Pump(absl::Time now, const std::function<bool(LogEntry*)>& send)
 }
 
 // One at a time, so that pieces that are still to be sent hold no more memory than they must.
-bool Successor::Refill() {
+bool Successor::QueueNext() {
   const bool early = runtime::Planted<"backlog-before-pieces">() && !backlog_.empty();
   std::deque<LogEntry>& from = pieces_.empty() || early ? backlog_ : pieces_;
   if (from.empty()) return false;

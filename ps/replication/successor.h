@@ -40,7 +40,7 @@ class Successor {
 
   // A state transfer: the pieces go out as the window allows, and what is appended meanwhile after
   // them.
-  void Fill(LogEntry begin, std::vector<LogEntry> pieces);
+  void BeginTransfer(LogEntry begin, std::vector<LogEntry> pieces);
   void Append(LogEntry entry);
 
   // Sends what may be sent; `send` returns false where the connection takes nothing now.
@@ -53,7 +53,8 @@ class Successor {
   bool CaughtUp() const { return pieces_.empty() && backlog_.empty() && sender_.all_sent(); }
 
  private:
-  bool Refill();
+  // Hands the next piece, or the next entry behind the pieces, to the sender. False: there is none.
+  bool QueueNext();
 
   const Peer peer_;
   ReplicationSender sender_;

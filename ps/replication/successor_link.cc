@@ -24,8 +24,8 @@ void SuccessorLink::Begin(const Peer& peer, bool joining, std::uint64_t epoch, a
 }
 
 void SuccessorLink::End() {
-  if (std::exchange(transferring_, false) && !runtime::Planted<"fills-not-given-back">())
-    --context_->fills;
+  if (std::exchange(transferring_, false) && !runtime::Planted<"transfers-not-given-back">())
+    --context_->transfers;
   transfer_waits_ = joining_ = false;
   successor_.reset();
 }
@@ -38,22 +38,22 @@ bool SuccessorLink::TakesLog() const {
 // ---- state transfer ----
 
 bool SuccessorLink::MayBeginTransfer() const {
-  return transfer_waits_ &&
-         (context_->fills < kFillsAtOnce || runtime::Planted<"fills-at-once-unlimited">());
+  return transfer_waits_ && (context_->transfers < kTransfersAtOnce ||
+                             runtime::Planted<"transfers-at-once-unlimited">());
 }
 
 void SuccessorLink::BeginTransfer(LogEntry begin, std::vector<LogEntry> pieces) {
   transfer_waits_ = false;
   transferring_ = true;
-  ++context_->fills;
-  successor_->Fill(std::move(begin), std::move(pieces));
+  ++context_->transfers;
+  successor_->BeginTransfer(std::move(begin), std::move(pieces));
 }
 
 void SuccessorLink::EndTransfer(std::uint64_t index) {
   transferring_ = false;
-  --context_->fills;
+  --context_->transfers;
   LogEntry end;
-  end.header.kind = proto::LogEntryKind::kFillEnd;
+  end.header.kind = proto::LogEntryKind::kTransferEnd;
   end.header.index = index;
   successor_->Append(std::move(end));
 }
@@ -74,7 +74,7 @@ bool SuccessorLink::HandoverIsOver() const {
 
 bool SuccessorLink::NothingToSend() const {
   if (successor_ == nullptr) return true;
-  if (transfer_waits_) return context_->fills >= kFillsAtOnce;  // others come first
+  if (transfer_waits_) return context_->transfers >= kTransfersAtOnce;  // others come first
   return successor_->CaughtUp() && successor_->sender().all_acked();
 }
 

@@ -24,7 +24,7 @@ class SuccessorLink {
   // `context` outlives this.
   SuccessorLink(std::uint32_t shard, ReplicaContext* context) : shard_(shard), context_(context) {}
   ~SuccessorLink() {
-    if (transferring_) --context_->fills;
+    if (transferring_) --context_->transfers;
   }
   SuccessorLink(const SuccessorLink&) = delete;
   SuccessorLink& operator=(const SuccessorLink&) = delete;
@@ -52,7 +52,7 @@ class SuccessorLink {
 
   // ---- state transfer ----
 
-  // A transfer is due, and the thread sends fewer than kFillsAtOnce.
+  // A transfer is due, and the thread sends fewer than kTransfersAtOnce.
   bool MayBeginTransfer() const;
   void BeginTransfer(LogEntry begin, std::vector<LogEntry> pieces);
   // All of the state, and what came meanwhile, has been sent.

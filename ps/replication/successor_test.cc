@@ -16,8 +16,8 @@ LogEntry Entry(std::uint64_t index) {
   return entry;
 }
 
-// Entries that come during a fill wait for its pieces, and later ones for them, though the window
-// lets one entry through at a time.
+// Entries that come during a state transfer wait for its pieces, and later ones for them, though
+// the window lets one entry through at a time.
 TEST(SuccessorTest, EntriesFollowThePiecesInTheirOrder) {
   runtime::ByteBudget budget{.bytes_max = 1 << 20};
   Successor successor({}, /*stream=*/1, {.window_bytes = 1}, &budget);
@@ -33,7 +33,7 @@ TEST(SuccessorTest, EntriesFollowThePiecesInTheirOrder) {
     successor.sender().TakeAck(++acknowledged, 0, absl::UnixEpoch());
     pump();
   };
-  successor.Fill(Entry(100), {Entry(101), Entry(102)});
+  successor.BeginTransfer(Entry(100), {Entry(101), Entry(102)});
   pump();
   successor.Append(Entry(1));
   successor.Append(Entry(2));

@@ -231,9 +231,9 @@ void Shard::TakeOver(const std::vector<LogEntry>& entries) {
 
 // ---- state transfer and checkpoints ----
 
-void Shard::BeginFill(const LogEntry& begin) {
-  if (!runtime::Planted<"saved-kept-in-fill">()) cuts_.ForgetSaved();
-  ImportBegin(begin, &state_);
+void Shard::ImportBegin(const LogEntry& begin) {
+  if (!runtime::Planted<"saved-kept-in-transfer">()) cuts_.ForgetSaved();
+  ps::ImportBegin(begin, &state_);
 }
 
 std::uint64_t Shard::newest_clock() const {

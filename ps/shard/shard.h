@@ -86,9 +86,9 @@ class Shard {
   absl::Status Follow(const std::vector<LogEntry>& updates, const LogEntry& entry) {
     return FollowLog(updates, entry, &state_);
   }
-  LogEntry FillBegin() const { return ExportBegin(state_); }
+  LogEntry ExportBegin() const { return ps::ExportBegin(state_); }
   std::vector<LogEntry> Freeze() { return ExportPieces(&state_); }
-  void BeginFill(const LogEntry& begin);
+  void ImportBegin(const LogEntry& begin);
   absl::Status LoadPiece(const LogEntry& piece) { return ImportPiece(piece, &state_); }
 
   // ---- checkpoints (shard_cut.h, state_transfer.h) ----

@@ -466,9 +466,9 @@ TEST_F(ShardCutTest, AfterAStateTransferNoBaseIsKnown) {
   for (int i = 0; i < 50; ++i) Step(50);
   ASSERT_TRUE(Begin(shard_->newest_clock(), "ckpt-00000001").ok());
   ASSERT_TRUE(Taken().ok());
-  const LogEntry begin = shard_->FillBegin();
+  const LogEntry begin = shard_->ExportBegin();
   const std::vector<LogEntry> pieces = shard_->Freeze();
-  shard_->BeginFill(begin);
+  shard_->ImportBegin(begin);
   for (const LogEntry& piece : pieces) ASSERT_TRUE(shard_->LoadPiece(piece).ok());
   ASSERT_TRUE(Begin(shard_->newest_clock(), "ckpt-00000002", "ckpt-00000001").ok());
   const auto content = Taken();
@@ -477,15 +477,15 @@ TEST_F(ShardCutTest, AfterAStateTransferNoBaseIsKnown) {
 }
 
 // A worker has pushed of a clock ahead of all others and died: the clock of a checkpoint has to be
-// beyond that also where the head was filled after it.
+// beyond that also where the head got its state after it.
 TEST_F(ShardCutTest, AStateTransferCarriesPushedUntil) {
   Install(1, Consistency::Ssp(3));
   Join();
   for (int i = 0; i < 200; ++i) Step(4);
-  Shard filled(0, &context_, &effects_, &effects_);
-  filled.BeginFill(shard_->FillBegin());
-  for (const LogEntry& piece : shard_->Freeze()) ASSERT_TRUE(filled.LoadPiece(piece).ok());
-  EXPECT_EQ(filled.newest_clock(), shard_->newest_clock());
+  Shard joined(0, &context_, &effects_, &effects_);
+  joined.ImportBegin(shard_->ExportBegin());
+  for (const LogEntry& piece : shard_->Freeze()) ASSERT_TRUE(joined.LoadPiece(piece).ok());
+  EXPECT_EQ(joined.newest_clock(), shard_->newest_clock());
 }
 
 }  // namespace

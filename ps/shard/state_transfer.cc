@@ -28,7 +28,7 @@ void LoseState(LogEntry* piece, std::uint32_t from_slot) {
 
 LogEntry ExportBegin(const ShardState& state) {
   LogEntry begin;
-  begin.header.kind = proto::LogEntryKind::kFillBegin;
+  begin.header.kind = proto::LogEntryKind::kTransferBegin;
   begin.header.index = state.index;
   begin.header.clock = state.closed;
   begin.header.workers = state.ExportSessions();
@@ -43,9 +43,9 @@ std::vector<LogEntry> ExportPieces(ShardState* state) {
     const Table& table = *state->context->tables.Find(id);
     for (const FrozenPiece& piece : store->Freeze().pieces) {
       pieces.push_back(PieceEntry(table, piece));
-      if (runtime::Planted<"state-lost-in-fill">()) LoseState(&pieces.back(), 0);
-      if (runtime::Planted<"version-lost-in-fill">()) pieces.back().header.version = 0;
-      if (runtime::Planted<"feedback-lost-in-fill">() && FeedbackSlots(table.spec()) > 0) {
+      if (runtime::Planted<"state-lost-in-transfer">()) LoseState(&pieces.back(), 0);
+      if (runtime::Planted<"version-lost-in-transfer">()) pieces.back().header.version = 0;
+      if (runtime::Planted<"feedback-lost-in-transfer">() && FeedbackSlots(table.spec()) > 0) {
         LoseState(&pieces.back(), piece.state_slots - 1);
       }
     }
@@ -56,12 +56,14 @@ std::vector<LogEntry> ExportPieces(ShardState* state) {
 void ImportBegin(const LogEntry& begin, ShardState* state) {
   const proto::Replicate& header = begin.header;
   state->stores.Clear();
-  if (!runtime::Planted<"windows-kept-in-fill">()) state->sessions.Clear();
+  if (!runtime::Planted<"sessions-kept-in-transfer">()) state->sessions.Clear();
   state->index = header.index;
-  if (!runtime::Planted<"closed-lost-in-fill">()) state->closed = header.clock;
-  if (!runtime::Planted<"pushed-until-lost-in-fill">()) state->pushed_until = header.pushed_until;
-  if (!runtime::Planted<"windows-lost-in-fill">()) state->sessions.Take(header.workers);
-  if (!runtime::Planted<"refusals-lost-in-fill">()) state->sessions.TakeRefusals(header.refusals);
+  if (!runtime::Planted<"closed-lost-in-transfer">()) state->closed = header.clock;
+  if (!runtime::Planted<"pushed-until-lost-in-transfer">())
+    state->pushed_until = header.pushed_until;
+  if (!runtime::Planted<"sessions-lost-in-transfer">()) state->sessions.Take(header.workers);
+  if (!runtime::Planted<"refusals-lost-in-transfer">())
+    state->sessions.TakeRefusals(header.refusals);
 }
 
 absl::Status ImportPiece(const LogEntry& piece, ShardState* state) {

@@ -1,8 +1,8 @@
 // The transfer of a shard's whole state: out of one replica, into one that is joining, and from a
 // checkpoint.
 //
-// A transfer is a FillBegin, which has all that is not in stores, and a FillPiece for each frozen
-// piece of each store; the log goes on after it.
+// A transfer is a TransferBegin, which has all that is not in stores, and a TransferPiece for each
+// frozen piece of each store; the log goes on after it.
 #ifndef LEEWAY_PS_SHARD_STATE_TRANSFER_H_
 #define LEEWAY_PS_SHARD_STATE_TRANSFER_H_
 

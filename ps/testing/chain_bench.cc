@@ -117,30 +117,30 @@ std::uint32_t ChainBench::Install(TableSpec spec) {
 
 // ---- the map ----
 
-void ChainBench::SetChain(std::vector<std::uint32_t> members, std::vector<std::uint32_t> filling) {
+void ChainBench::SetChain(std::vector<std::uint32_t> members, std::vector<std::uint32_t> joining) {
   map.replicas.clear();
   for (std::uint32_t shard = 0; shard < map.owners.size(); ++shard) {
     map.owners[shard] = {.server_rank = members.empty() ? proto::kNoServer : members[0]};
     for (std::size_t i = 1; i < members.size(); ++i) {
       map.replicas.push_back({.shard = shard, .place = {.server_rank = members[i]}});
     }
-    for (const std::uint32_t rank : filling) {
-      map.replicas.push_back({.shard = shard, .place = {.server_rank = rank}, .filling = true});
+    for (const std::uint32_t rank : joining) {
+      map.replicas.push_back({.shard = shard, .place = {.server_rank = rank}, .joining = true});
     }
   }
   ++map.epoch;
 }
 
 void ChainBench::DropFromChains(std::uint32_t server) {
-  std::vector<std::uint32_t> members, filling;
+  std::vector<std::uint32_t> members, joining;
   const proto::Chain chain = proto::ChainOf(map, 0);  // all are alike
   for (const auto& place : chain.members) {
     if (place.server_rank != server) members.push_back(place.server_rank);
   }
-  for (const auto& place : chain.filling) {
-    if (place.server_rank != server && !members.empty()) filling.push_back(place.server_rank);
+  for (const auto& place : chain.joining) {
+    if (place.server_rank != server && !members.empty()) joining.push_back(place.server_rank);
   }
-  SetChain(members, filling);
+  SetChain(members, joining);
 }
 
 void ChainBench::Publish() {

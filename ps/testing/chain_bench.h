@@ -51,7 +51,7 @@ class ChainBench {
 
   // The chain of every shard: its members, head first, and those that are joining. Takes
   // effect with Publish.
-  void SetChain(std::vector<std::uint32_t> members, std::vector<std::uint32_t> filling = {});
+  void SetChain(std::vector<std::uint32_t> members, std::vector<std::uint32_t> joining = {});
   // Sends all living servers the map, and workers when all servers have taken it.
   void Publish();
   // Everybody has taken the newest map.

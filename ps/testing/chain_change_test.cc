@@ -1,4 +1,4 @@
-// Chains that change while training goes on: new replicas are filled, shards are handed over, and
+// Chains that change while training goes on: new replicas join, shards are handed over, and
 // workers come late.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ class ChainChange : public testing::TestWithParam<Mode> {
   }
 };
 
-TEST_P(ChainChange, ANewReplicaIsFilledUnderTrafficAndCanTakeOver) {
+TEST_P(ChainChange, ANewReplicaJoinsUnderTrafficAndCanTakeOver) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     SCOPED_TRACE(seed);
     ChainBench bench({.seed = seed, .servers = 3});
@@ -73,7 +73,7 @@ TEST_P(ChainChange, ANewReplicaIsFilledUnderTrafficAndCanTakeOver) {
   }
 }
 
-TEST_P(ChainChange, ATailThatDiesDuringAFillIsReplacedByAnother) {
+TEST_P(ChainChange, ATailThatDiesDuringATransferIsReplacedByAnother) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     SCOPED_TRACE(seed);
     ChainBench bench({.seed = seed, .servers = 3});
@@ -151,7 +151,7 @@ TEST_P(ChainChange, WhoeverDiesDuringAHandoverNothingIsLost) {
 }
 
 // A head without replicas promises to keep them: nobody else does.
-TEST(FillOfFirmPushes, WaitsUntilTheirClockHasClosed) {
+TEST(TransferOfFirmPushes, WaitsUntilTheirClockHasClosed) {
   ChainBench bench({.servers = 2, .replication = 1});
   const std::uint32_t table = bench.Install(Consistency::Bsp());
   bench.SetChain({0});
@@ -166,7 +166,7 @@ TEST(FillOfFirmPushes, WaitsUntilTheirClockHasClosed) {
   bench.RunFor(absl::Seconds(1));
   EXPECT_TRUE(bench.ready().empty());
   for (const std::uint32_t rank : {0u, 1u}) bench.worker(rank).Tick(1);
-  bench.Until([&] { return bench.ready().size() == bench.map.owners.size(); }, "until filled");
+  bench.Until([&] { return bench.ready().size() == bench.map.owners.size(); }, "until ready");
 }
 
 // What only the head has may be undone, and is neither told to a late worker nor saved.
@@ -349,8 +349,8 @@ class EveryKind : public testing::TestWithParam<Mode> {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> rows_;  // table, width
 };
 
-// The window is so small that a fill takes many rounds, and the log waits behind it.
-TEST_P(EveryKind, IsFilledAndFollowedBitByBit) {
+// The window is so small that a state transfer takes many rounds, and the log waits behind it.
+TEST_P(EveryKind, IsTransferredAndFollowedBitByBit) {
   ChainBench::Options options{.servers = 3};
   options.config.replication_window_bytes = 4096;
   ChainBench bench(options);
@@ -403,7 +403,7 @@ INSTANTIATE_TEST_SUITE_P(Modes, EveryKind, testing::ValuesIn(kModes),
 
 // What a replica says of a stream may come late: that it had not seen the beginning, when it has
 // said since that it is full.
-TEST(Fill, EndsOverLinksThatReorder) {
+TEST(StateTransfer, EndsOverLinksThatReorder) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     ChainBench bench({.seed = seed, .servers = 2});
@@ -420,7 +420,7 @@ TEST(Fill, EndsOverLinksThatReorder) {
     bench.network().SetFaults(faults);
     bench.SetChain({0}, {1});
     bench.Publish();
-    bench.Until([&] { return bench.ready().size() == 2; }, "until both shards are filled");
+    bench.Until([&] { return bench.ready().size() == 2; }, "until both shards are ready");
     bench.SetChain({0, 1});
     bench.Publish();
     bench.Push(1, table, 0, 0, 1);
@@ -741,8 +741,8 @@ TEST(Isolation, AHeadThatHearsNobodyServesNoPulls) {
   ExpectPullsOnceTheSchedulerIsHeard(&bench, table);
 }
 
-// Who was being filled when this one was cut off may be its successor by then.
-TEST(Isolation, NeitherDoesOneThatFillsItsFirstReplica) {
+// What was joining when this one was cut off may be its successor by then.
+TEST(Isolation, NeitherDoesOneThatSendsStateToItsFirstReplica) {
   ChainBench bench({.servers = 2});
   const std::uint32_t table = bench.Install(Consistency::Asp());
   bench.SetChain({0});

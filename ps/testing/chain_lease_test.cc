@@ -14,8 +14,8 @@ class ChainLease : public testing::Test {
   explicit ChainLease(std::uint32_t servers = 2) : bench_({.servers = servers, .shards = 1}) {
     table_ = bench_.Install(Consistency::Asp());
   }
-  void Begin(std::vector<std::uint32_t> members, std::vector<std::uint32_t> filling = {}) {
-    bench_.SetChain(std::move(members), std::move(filling));
+  void Begin(std::vector<std::uint32_t> members, std::vector<std::uint32_t> joining = {}) {
+    bench_.SetChain(std::move(members), std::move(joining));
     bench_.Publish();
     bench_.Push(0, table_, 0, 0, 1);
     bench_.UntilIdle();
@@ -98,7 +98,7 @@ TEST_F(ChainLease, PullsOfAMomentShareTheProof) {
   EXPECT_LE(index() - before, 10u);
 }
 
-// Whoever is only being filled cannot lead yet.
+// A replica that is only joining cannot lead yet.
 TEST_F(ChainLease, AChainOfOneNeedsNone) {
   Begin({0});
   EndLease();
@@ -170,7 +170,7 @@ TEST_F(LinkReports, AFollowerThatIsSlowIsNotReported) {
   EXPECT_TRUE(bench_.link_reports.empty());
 }
 
-TEST_F(LinkReports, OneThatIsToBeFilledAndIsNotReachedIsReported) {
+TEST_F(LinkReports, OneThatIsToJoinAndIsNotReachedIsReported) {
   Begin({0});
   CutBoth();
   bench_.SetChain({0}, {1});

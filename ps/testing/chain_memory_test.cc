@@ -53,7 +53,7 @@ TEST(ChainMemory, WhatTheHeadHasTakenAReplicaTakesBeyondItsOwnLimit) {
 }
 
 // Its head waits for it towards the end, so to refuse would hold up everybody.
-TEST(ChainMemory, AReplicaIsFilledBeyondItsLimit) {
+TEST(ChainMemory, AReplicaTakesAStateBeyondItsLimit) {
   ChainBench bench({.servers = 2, .table_bytes_max = {0, kBlockBytes / 2}});
   const std::uint32_t table = bench.Install(Consistency::Asp());
   bench.SetChain({0});
@@ -64,7 +64,7 @@ TEST(ChainMemory, AReplicaIsFilledBeyondItsLimit) {
   bench.UntilIdle();
   bench.SetChain({0}, {1});
   bench.Publish();
-  bench.Until([&] { return bench.ready().size() == 2; }, "until both shards are filled");
+  bench.Until([&] { return bench.ready().size() == 2; }, "until both shards are ready");
   bench.Push(0, table, 0, 0, 1);
   bench.UntilIdle();
   bench.SetChain({0, 1});

@@ -34,10 +34,10 @@ class Refused {
     for (const std::uint32_t rank : {0u, 1u}) bench_.worker(rank).Tick(2);
     bench_.RunFor(absl::Milliseconds(20));
   }
-  void FillServerOne() {
+  void TransferToServerOne() {
     bench_.SetChain({0}, {1});
     bench_.Publish();
-    bench_.Until([&] { return !bench_.ready().empty(); }, "until server 1 has been filled");
+    bench_.Until([&] { return !bench_.ready().empty(); }, "until server 1 has the state");
     bench_.SetChain({0, 1});
     bench_.Publish();
     bench_.RunFor(absl::Milliseconds(50));
@@ -84,13 +84,13 @@ TEST(ChainRefusal, OfAPushThatWouldBeAppliedAtOnceIsKnownToTheNextHead) {
   refused.ExpectItStaysRefusedWhenTheHeadDies("LEEWAY_TABLE_BYTES_MAX");
 }
 
-TEST(ChainRefusal, IsKnownToAReplicaThatIsFilledAfterwards) {
+TEST(ChainRefusal, IsKnownToAReplicaThatJoinsAfterwards) {
   for (const bool held : {true, false}) {
     SCOPED_TRACE(held);
     Refused refused(held ? Consistency::Bsp() : Consistency::Asp(),
                     held ? HeldLimit() : TableLimit());
     refused.Run({0});
-    refused.FillServerOne();
+    refused.TransferToServerOne();
     refused.ExpectItStaysRefusedWhenTheHeadDies(held ? "LEEWAY_HELD_BYTES_MAX"
                                                      : "LEEWAY_TABLE_BYTES_MAX");
   }

@@ -158,9 +158,9 @@ TEST(Chain, SettingsHoldFromTheirClockOnInEveryReplica) {
     EXPECT_THAT(bench.ReadAll(table, 3), Each(-27.5));
     bench.ExpectReplicasEqual();
     // The next head, and one that comes late, know the same.
-    bench.SetChain({0, 1}, /*filling=*/{2});
+    bench.SetChain({0, 1}, /*joining=*/{2});
     bench.Publish();
-    bench.Until([&] { return bench.ready().size() == 2; }, "until it is filled");
+    bench.Until([&] { return bench.ready().size() == 2; }, "until it is ready");
     bench.SetChain({0, 1, 2});
     bench.Publish();
     bench.UntilIdle();

@@ -60,14 +60,14 @@ class ReplicaBench : public testing::Test, private ReplicaHost, private ReplySin
 
   // A new epoch with that chain. Servers are those of ranks 0 to 4.
   void TakeChain(const std::vector<std::uint32_t>& members,
-                 const std::vector<std::uint32_t>& filling = {}) {
+                 const std::vector<std::uint32_t>& joining = {}) {
     proto::ClusterMap map{.version = ++epoch_, .epoch = epoch_};
     map.owners = {{.server_rank = members.front()}};
     for (std::size_t i = 1; i < members.size(); ++i) {
       map.replicas.push_back({.place = {.server_rank = members[i]}});
     }
-    for (const std::uint32_t rank : filling) {
-      map.replicas.push_back({.place = {.server_rank = rank}, .filling = true});
+    for (const std::uint32_t rank : joining) {
+      map.replicas.push_back({.place = {.server_rank = rank}, .joining = true});
     }
     for (std::uint32_t rank = 0; rank < 5; ++rank) {
       map.servers.push_back({.node = rank + 10,

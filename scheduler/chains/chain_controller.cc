@@ -169,7 +169,7 @@ void ChainController::Plan() {
 // Logs once that every shard has as many replicas as it should, or, before that, as many as there
 // are servers.
 void ChainController::LogWhenWholeAgain() {
-  if (!not_whole_since_.has_value() || planner_.Filling() > 0) return;
+  if (!not_whole_since_.has_value() || planner_.Joining() > 0) return;
   const auto replicas = static_cast<std::uint32_t>(
       std::min<std::size_t>(config_->replication, planner_.servers().size()));
   const bool whole = replicas == config_->replication;

@@ -61,7 +61,7 @@ bool IsOn(const std::vector<proto::ShardOwner>& places, std::uint32_t rank) {
 }
 
 bool IsOn(const proto::Chain& chain, std::uint32_t rank) {
-  return IsOn(chain.members, rank) || IsOn(chain.filling, rank);
+  return IsOn(chain.members, rank) || IsOn(chain.joining, rank);
 }
 
 }  // namespace leeway::scheduler

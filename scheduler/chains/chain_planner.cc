@@ -18,11 +18,11 @@ constexpr double kNothing = 1e-9;
 }  // namespace
 
 // A state transfer loads the server that sends it, the last member, and the one that receives it.
-class ChainPlanner::Fills {
+class ChainPlanner::Transfers {
  public:
-  explicit Fills(const std::vector<Chain>& chains) {
+  explicit Transfers(const std::vector<Chain>& chains) {
     for (const Chain& chain : chains) {
-      for (const ShardOwner& place : chain.filling) Add(chain, place.server_rank);
+      for (const ShardOwner& place : chain.joining) Add(chain, place.server_rank);
     }
   }
   void Add(const Chain& chain, std::uint32_t to) {
@@ -32,8 +32,8 @@ class ChainPlanner::Fills {
   bool MayFeed(const Chain& chain) const { return Free(chain.members.back().server_rank); }
   bool Free(std::uint32_t rank) const {
     const auto busy = busy_.find(rank);
-    return busy == busy_.end() || busy->second < kFillsPerServerMax ||
-           runtime::Planted<"fills-without-limit">();
+    return busy == busy_.end() || busy->second < kTransfersPerServerMax ||
+           runtime::Planted<"transfers-without-limit">();
   }
 
  private:
@@ -60,9 +60,9 @@ void ChainPlanner::Drain(std::uint32_t rank) {
   server->second.draining = true;
   // State transfers to the server are begun anew elsewhere.
   for (std::uint32_t shard = 0; shard < state_.chains.size(); ++shard) {
-    std::vector<ShardOwner>& filling = state_.chains[shard].filling;
-    if (!IsOn(filling, rank)) continue;
-    filling.clear();
+    std::vector<ShardOwner>& joining = state_.chains[shard].joining;
+    if (!IsOn(joining, rank)) continue;
+    joining.clear();
     ready_.erase({shard, rank});
     state_.moves.erase(shard);
   }
@@ -76,8 +76,8 @@ void ChainPlanner::Balance(std::vector<ShardWeights> weights) {
 
 void ChainPlanner::Ready(std::uint32_t shard, std::uint32_t rank) {
   if (shard < state_.chains.size() &&
-      (IsOn(state_.chains[shard].filling, rank) ||
-       (runtime::Planted<"ready-of-anybody">() && !state_.chains[shard].filling.empty()))) {
+      (IsOn(state_.chains[shard].joining, rank) ||
+       (runtime::Planted<"ready-of-anybody">() && !state_.chains[shard].joining.empty()))) {
     ready_.insert({shard, rank});
   }
 }
@@ -87,19 +87,19 @@ bool ChainPlanner::Drop(std::uint32_t shard, std::uint32_t rank) {
   Chain& chain = state_.chains[shard];
   const auto there = [rank](const ShardOwner& place) { return place.server_rank == rank; };
   const bool was_member = std::erase_if(chain.members, there) > 0;
-  const bool was_filling = std::erase_if(chain.filling, there) > 0;
-  if (!was_member && !was_filling) return false;
+  const bool was_joining = std::erase_if(chain.joining, there) > 0;
+  if (!was_member && !was_joining) return false;
   // A joining replica has to report again, for the chain as it is now: its state may have come from
   // the member that is gone.
   if (!runtime::Planted<"ready-before-the-change">())
     std::erase_if(ready_, [shard](const auto& ready) { return ready.first == shard; });
   if (const auto move = state_.moves.find(shard);
-      move != state_.moves.end() && (was_filling || move->second == rank)) {
+      move != state_.moves.end() && (was_joining || move->second == rank)) {
     state_.moves.erase(move);
   }
-  if (chain.members.empty() && runtime::Planted<"filling-inherits">())
-    chain.members = chain.filling;
-  if (chain.members.empty()) chain.filling.clear();  // lost: there is nobody left to fill from
+  if (chain.members.empty() && runtime::Planted<"joining-inherits">())
+    chain.members = chain.joining;
+  if (chain.members.empty()) chain.joining.clear();  // lost: nobody is left that has the state
   return true;
 }
 
@@ -108,7 +108,7 @@ bool ChainPlanner::Separate(std::uint32_t shard, std::uint32_t before, std::uint
   if (shard >= state_.chains.size()) return false;
   const Chain& chain = state_.chains[shard];
   std::vector<ShardOwner> row = chain.members;
-  row.insert(row.end(), chain.filling.begin(), chain.filling.end());
+  row.insert(row.end(), chain.joining.begin(), chain.joining.end());
   for (std::size_t i = 1; i < row.size(); ++i) {
     if (row[i - 1].server_rank == before && row[i].server_rank == behind) {
       return Drop(shard, runtime::Planted<"separates-the-feeder">() ? before : behind);
@@ -119,7 +119,7 @@ bool ChainPlanner::Separate(std::uint32_t shard, std::uint32_t before, std::uint
 
 // The last member sends the state, and is the predecessor then.
 bool ChainPlanner::MayFeed(const Chain& chain, std::uint32_t rank) const {
-  return runtime::Planted<"filled-though-apart">() ||
+  return runtime::Planted<"transferred-though-apart">() ||
          !apart_.contains(std::minmax(chain.members.back().server_rank, rank));
 }
 
@@ -134,7 +134,7 @@ bool ChainPlanner::Step() {
   if (!state_.balancing) return changed;
   if (balance_.empty()) balance_.push_back(weights_);  // after a restart
   changed = BalanceMembers(balance_.back()) || changed;
-  if (changed || Filling() > 0) return changed;
+  if (changed || Joining() > 0) return changed;
   if (BalanceHeads(balance_.back())) return true;
   balance_.pop_back();
   if (!balance_.empty()) return Step();
@@ -145,8 +145,8 @@ bool ChainPlanner::Step() {
 bool ChainPlanner::TakeReady() {
   for (const auto& [shard, rank] : ready_) {
     Chain& chain = state_.chains[shard];
-    chain.members.push_back(chain.filling.front());
-    chain.filling.clear();
+    chain.members.push_back(chain.joining.front());
+    chain.joining.clear();
   }
   return !std::exchange(ready_, {}).empty();
 }
@@ -158,7 +158,7 @@ bool ChainPlanner::DropSuperfluous() {
     const Chain& chain = state_.chains[shard];
     if (chain.members.size() <= replication_) {
       // A server has died meanwhile: the move has nothing to drop any more.
-      if (chain.filling.empty()) state_.moves.erase(shard);
+      if (chain.joining.empty()) state_.moves.erase(shard);
       continue;
     }
     if (!loads.has_value()) loads.emplace(Loads(weights_));
@@ -182,7 +182,7 @@ std::uint32_t ChainPlanner::Superfluous(std::uint32_t shard, const ChainLoads& l
 }
 
 bool ChainPlanner::WantsReplica(const Chain& chain) const {
-  if (chain.members.empty() || !chain.filling.empty()) return false;
+  if (chain.members.empty() || !chain.joining.empty()) return false;
   if (chain.members.size() < replication_) return true;
   return chain.members.size() == replication_ &&
          std::any_of(chain.members.begin(), chain.members.end(), [this](const ShardOwner& place) {
@@ -192,7 +192,7 @@ bool ChainPlanner::WantsReplica(const Chain& chain) const {
 
 bool ChainPlanner::Repair() {
   std::optional<ChainLoads> loads;
-  std::optional<Fills> fills;
+  std::optional<Transfers> transfers;
   bool changed = false;
   // Chains with the fewest members come first.
   for (std::size_t members = 1; members <= replication_; ++members) {
@@ -200,22 +200,22 @@ bool ChainPlanner::Repair() {
       const Chain& chain = state_.chains[shard];
       if (chain.members.size() != members || !WantsReplica(chain)) continue;
       if (!loads.has_value()) loads.emplace(Loads(weights_));
-      if (!fills.has_value()) fills.emplace(state_.chains);
-      changed = StartFill(shard, &*loads, &*fills) || changed;
+      if (!transfers.has_value()) transfers.emplace(state_.chains);
+      changed = StartTransfer(shard, &*loads, &*transfers) || changed;
     }
   }
   return changed;
 }
 
 // Begins a state transfer to the least loaded server that is not in the chain.
-bool ChainPlanner::StartFill(std::uint32_t shard, ChainLoads* loads, Fills* fills) {
+bool ChainPlanner::StartTransfer(std::uint32_t shard, ChainLoads* loads, Transfers* transfers) {
   Chain& chain = state_.chains[shard];
-  if (!fills->MayFeed(chain)) return false;
+  if (!transfers->MayFeed(chain)) return false;
   for (std::uint32_t rank : loads->LeastFirst()) {
-    if (IsOn(chain, rank) || !fills->Free(rank) || !MayFeed(chain, rank)) continue;
-    chain.filling.push_back(loads->PlaceOn(rank));
-    loads->AddMember(shard, chain.filling.back());
-    fills->Add(chain, rank);
+    if (IsOn(chain, rank) || !transfers->Free(rank) || !MayFeed(chain, rank)) continue;
+    chain.joining.push_back(loads->PlaceOn(rank));
+    loads->AddMember(shard, chain.joining.back());
+    transfers->Add(chain, rank);
     return true;
   }
   return false;
@@ -225,23 +225,23 @@ bool ChainPlanner::StartFill(std::uint32_t shard, ChainLoads* loads, Fills* fill
 
 bool ChainPlanner::BalanceMembers(const ShardWeights& weights) {
   ChainLoads loads = Loads(weights);
-  Fills fills(state_.chains);
+  Transfers transfers(state_.chains);
   bool changed = false;
-  while (MoveOne(weights, &loads, &fills)) changed = true;
+  while (MoveOne(weights, &loads, &transfers)) changed = true;
   return changed;
 }
 
-bool ChainPlanner::MoveOne(const ShardWeights& weights, ChainLoads* loads, Fills* fills) {
+bool ChainPlanner::MoveOne(const ShardWeights& weights, ChainLoads* loads, Transfers* transfers) {
   const std::vector<std::uint32_t> ranks = loads->LeastFirst();
   for (auto from = ranks.rbegin(); from != ranks.rend(); ++from) {
     const double high = loads->Of(*from);
     for (const std::uint32_t to : ranks) {
       if (high - loads->Of(to) <= weights.tolerance * high) break;
-      if (!fills->Free(to)) continue;
+      if (!transfers->Free(to)) continue;
       const std::optional<std::uint32_t> shard =
-          BestMove(*from, to, weights.least_gain, *loads, *fills);
+          BestMove(*from, to, weights.least_gain, *loads, *transfers);
       if (!shard.has_value()) continue;
-      StartMove(*shard, *from, to, loads, fills);
+      StartMove(*shard, *from, to, loads, transfers);
       return true;
     }
   }
@@ -252,14 +252,14 @@ bool ChainPlanner::MoveOne(const ShardWeights& weights, ChainLoads* loads, Fills
 // on the server with fewer heads.
 std::optional<std::uint32_t> ChainPlanner::BestMove(std::uint32_t from, std::uint32_t to,
                                                     double least_gain, const ChainLoads& loads,
-                                                    const Fills& fills) const {
+                                                    const Transfers& transfers) const {
   const std::size_t length = std::min<std::size_t>(replication_, Usable());
   std::optional<std::uint32_t> best;
   std::pair<double, double> best_score;
   for (std::uint32_t shard = 0; shard < state_.chains.size(); ++shard) {
     const Chain& chain = state_.chains[shard];
-    if (chain.members.size() != length || !chain.filling.empty() || IsOn(chain.members, to) ||
-        !IsOn(chain.members, from) || state_.moves.contains(shard) || !fills.MayFeed(chain) ||
+    if (chain.members.size() != length || !chain.joining.empty() || IsOn(chain.members, to) ||
+        !IsOn(chain.members, from) || state_.moves.contains(shard) || !transfers.MayFeed(chain) ||
         !MayFeed(chain, to)) {
       continue;
     }
@@ -278,7 +278,7 @@ std::optional<std::uint32_t> ChainPlanner::BestMove(std::uint32_t from, std::uin
 }
 
 void ChainPlanner::StartMove(std::uint32_t shard, std::uint32_t from, std::uint32_t to,
-                             ChainLoads* loads, Fills* fills) {
+                             ChainLoads* loads, Transfers* transfers) {
   Chain& chain = state_.chains[shard];
   const auto leaving =
       std::find_if(chain.members.begin(), chain.members.end(),
@@ -289,9 +289,9 @@ void ChainPlanner::StartMove(std::uint32_t shard, std::uint32_t from, std::uint3
     loads->RemoveHead(shard, from);
     loads->AddHead(shard, chain.members.size() > 1 ? chain.members[1].server_rank : to);
   }
-  chain.filling.push_back(loads->PlaceOn(to));
-  loads->AddMember(shard, chain.filling.back());
-  fills->Add(chain, to);
+  chain.joining.push_back(loads->PlaceOn(to));
+  loads->AddMember(shard, chain.joining.back());
+  transfers->Add(chain, to);
 }
 
 bool ChainPlanner::BalanceHeads(const ShardWeights& weights) {
@@ -338,7 +338,7 @@ ChainLoads ChainPlanner::Loads(const ShardWeights& weights) const {
     for (const ShardOwner& place : chain.members) {
       if (!leaves(place)) staying.push_back(place);
     }
-    staying.insert(staying.end(), chain.filling.begin(), chain.filling.end());
+    staying.insert(staying.end(), chain.joining.begin(), chain.joining.end());
     for (const ShardOwner& place : staying) loads.AddMember(shard, place);
     if (!staying.empty()) loads.AddHead(shard, staying.front().server_rank);
   }
@@ -353,7 +353,7 @@ std::size_t ChainPlanner::Usable() const {
 bool ChainPlanner::Settled() const {
   if (state_.balancing || !state_.moves.empty() || !ready_.empty()) return false;
   ChainPlanner trial = *this;
-  return Filling() == 0 && !trial.Step();
+  return Joining() == 0 && !trial.Step();
 }
 
 std::size_t ChainPlanner::PlacesOn(std::uint32_t rank) const {
@@ -382,9 +382,9 @@ std::size_t ChainPlanner::Stuck() const {
   return stuck;
 }
 
-std::size_t ChainPlanner::Filling() const {
+std::size_t ChainPlanner::Joining() const {
   return std::count_if(state_.chains.begin(), state_.chains.end(),
-                       [](const Chain& chain) { return !chain.filling.empty(); });
+                       [](const Chain& chain) { return !chain.joining.empty(); });
 }
 
 std::size_t ChainPlanner::Lost() const {

@@ -22,8 +22,7 @@
 namespace leeway::scheduler {
 
 // State transfers that a server may send, or receive, at once: each holds frozen copies in memory.
-// ("Filling" is the place of a replica that receives one.)
-inline constexpr std::uint32_t kFillsPerServerMax = 8;
+inline constexpr std::uint32_t kTransfersPerServerMax = 8;
 // Chains whose head changes at once: each stops a shard for a moment.
 inline constexpr std::uint32_t kTurnsMax = 8;
 
@@ -76,7 +75,7 @@ class ChainPlanner {
   bool IsLastOf(std::uint32_t rank) const;
   // The number of replicas on draining servers that no other server can take.
   std::size_t Stuck() const;
-  std::size_t Filling() const;
+  std::size_t Joining() const;
   std::size_t Lost() const;
 
   const std::vector<proto::Chain>& chains() const { return state_.chains; }
@@ -85,7 +84,7 @@ class ChainPlanner {
   bool balancing() const { return state_.balancing; }
 
  private:
-  class Fills;  // the number of state transfers on each server
+  class Transfers;  // the number of state transfers on each server
 
   std::size_t Usable() const;  // servers that may be given shards
   ChainLoads Loads(const ShardWeights& weights) const;
@@ -96,14 +95,14 @@ class ChainPlanner {
   bool WantsReplica(const proto::Chain& chain) const;
   bool MayFeed(const proto::Chain& chain, std::uint32_t rank) const;
   bool Repair();
-  bool StartFill(std::uint32_t shard, ChainLoads* loads, Fills* fills);
+  bool StartTransfer(std::uint32_t shard, ChainLoads* loads, Transfers* transfers);
   bool BalanceBy(const ShardWeights& weights);
   bool BalanceMembers(const ShardWeights& weights);
-  bool MoveOne(const ShardWeights& weights, ChainLoads* loads, Fills* fills);
+  bool MoveOne(const ShardWeights& weights, ChainLoads* loads, Transfers* transfers);
   std::optional<std::uint32_t> BestMove(std::uint32_t from, std::uint32_t to, double least_gain,
-                                        const ChainLoads& loads, const Fills& fills) const;
+                                        const ChainLoads& loads, const Transfers& transfers) const;
   void StartMove(std::uint32_t shard, std::uint32_t from, std::uint32_t to, ChainLoads* loads,
-                 Fills* fills);
+                 Transfers* transfers);
   bool BalanceHeads(const ShardWeights& weights);
   bool TurnOne(const ShardWeights& weights, ChainLoads* loads);
 

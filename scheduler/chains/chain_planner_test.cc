@@ -52,10 +52,10 @@ int Spread(const std::map<std::uint32_t, int>& counts) {
 void Settle(ChainPlanner* planner) {
   for (int round = 0; round < 10000; ++round) {
     for (std::uint32_t shard = 0; shard < planner->chains().size(); ++shard) {
-      for (std::uint32_t rank : Ranks(planner->chains()[shard].filling))
+      for (std::uint32_t rank : Ranks(planner->chains()[shard].joining))
         planner->Ready(shard, rank);
     }
-    if (!planner->Step() && planner->Filling() == 0) return;
+    if (!planner->Step() && planner->Joining() == 0) return;
   }
   FAIL() << "it never settles";
 }
@@ -70,7 +70,7 @@ TEST(ChainPlanner, DealsMembersOnDifferentServersEvenly) {
         const std::vector<std::uint32_t> ranks = Ranks(chain.members);
         EXPECT_THAT(ranks, SizeIs(std::min(replication, servers)));
         EXPECT_THAT(std::set<std::uint32_t>(ranks.begin(), ranks.end()), SizeIs(ranks.size()));
-        EXPECT_THAT(chain.filling, IsEmpty());
+        EXPECT_THAT(chain.joining, IsEmpty());
       }
       EXPECT_EQ(Spread(CountsOf(planner).members), 0);
       EXPECT_EQ(Spread(CountsOf(planner).heads), 0);
@@ -106,7 +106,7 @@ TEST(ChainPlanner, OnADeathTheNextIsHeadAndAnotherReplicaIsBegun) {
     std::vector<ShardOwner> survivors = before[shard].members;
     std::erase_if(survivors, [](const ShardOwner& place) { return place.server_rank == 0; });
     EXPECT_EQ(chain.members, survivors);
-    EXPECT_THAT(chain.filling, SizeIs(2 - survivors.size()));
+    EXPECT_THAT(chain.joining, SizeIs(2 - survivors.size()));
   }
   EXPECT_EQ(planner.Lost(), 0u);
   Settle(&planner);
@@ -125,33 +125,33 @@ TEST(ChainPlanner, AShardWithoutLivingMemberIsLostForGood) {
   EXPECT_THAT(CountsOf(planner).members, ElementsAre(std::pair(0, 1), std::pair(1, 1)));
 }
 
-TEST(ChainPlanner, FillsAtOnceAreFew) {
+TEST(ChainPlanner, TransfersAtOnceAreFew) {
   ChainPlanner planner(2);
   planner.Deal({1, 1, 1}, 96);
   planner.Remove(0);
   std::map<std::uint32_t, std::uint32_t> busy;
   for (const Chain& chain : planner.chains()) {
-    if (chain.filling.empty()) continue;
-    ++busy[chain.filling[0].server_rank];
+    if (chain.joining.empty()) continue;
+    ++busy[chain.joining[0].server_rank];
     ++busy[chain.members.back().server_rank];
   }
-  for (const auto& [rank, count] : busy) EXPECT_LE(count, kFillsPerServerMax) << rank;
-  EXPECT_GT(planner.Filling(), 4u);
+  for (const auto& [rank, count] : busy) EXPECT_LE(count, kTransfersPerServerMax) << rank;
+  EXPECT_GT(planner.Joining(), 4u);
   Settle(&planner);
   EXPECT_THAT(CountsOf(planner).members, ElementsAre(std::pair(1, 96), std::pair(2, 96)));
 }
 
-TEST(ChainPlanner, AMoveIsAFillThenAMemberThenTheOldPlaceGoes) {
+TEST(ChainPlanner, AMoveIsATransferThenAMemberThenTheOldPlaceGoes) {
   ChainPlanner planner(1);
   planner.Deal({1}, 2);
   planner.Add(1, 1);
   planner.Balance({});
   ASSERT_TRUE(planner.Step());
-  ASSERT_EQ(planner.Filling(), 1u);
-  const std::uint32_t shard = planner.chains()[0].filling.empty() ? 1 : 0;
+  ASSERT_EQ(planner.Joining(), 1u);
+  const std::uint32_t shard = planner.chains()[0].joining.empty() ? 1 : 0;
   const Chain& chain = planner.chains()[shard];
-  EXPECT_FALSE(planner.Step());  // it waits for the fill
-  planner.Ready(shard, 0);       // not who is being filled
+  EXPECT_FALSE(planner.Step());  // it waits for the transfer
+  planner.Ready(shard, 0);       // not the one that is joining
   planner.Ready(77, 1);
   EXPECT_FALSE(planner.Step());
   planner.Ready(shard, 1);
@@ -174,12 +174,12 @@ TEST(ChainPlanner, AReplicaReadyBeforeTheChainChangedMustBeReadyAgain) {
   const std::uint32_t tail = Ranks(chain.members).back(), head = Ranks(chain.members).front();
   planner.Drain(tail);
   ASSERT_TRUE(planner.Step());
-  ASSERT_THAT(Ranks(chain.filling), ElementsAre(2));
+  ASSERT_THAT(Ranks(chain.joining), ElementsAre(2));
   planner.Ready(0, 2);
   planner.Remove(tail);
   planner.Step();
   EXPECT_THAT(Ranks(chain.members), ElementsAre(head));
-  EXPECT_THAT(Ranks(chain.filling), ElementsAre(2));
+  EXPECT_THAT(Ranks(chain.joining), ElementsAre(2));
   planner.Ready(0, 2);
   ASSERT_TRUE(planner.Step());
   EXPECT_THAT(Ranks(chain.members), ElementsAre(head, 2));
@@ -312,7 +312,7 @@ class History {
         for (int i = 0; i < 8; ++i) planner_.Ready(Draw(48), Someone());
         for (std::uint32_t shard = 0; shard < before_.size(); ++shard) {
           if (Draw(2) != 0) continue;
-          for (std::uint32_t rank : Ranks(before_[shard].filling)) planner_.Ready(shard, rank);
+          for (std::uint32_t rank : Ranks(before_[shard].joining)) planner_.Ready(shard, rank);
         }
         planner_.Step();
     }
@@ -367,16 +367,16 @@ class History {
   }
   void CheckShape(const Chain& chain) {
     std::set<std::uint32_t> ranks;
-    for (const auto* places : {&chain.members, &chain.filling}) {
+    for (const auto* places : {&chain.members, &chain.joining}) {
       for (const ShardOwner& place : *places) {
         EXPECT_TRUE(ranks.insert(place.server_rank).second) << "two on one server";
         ASSERT_TRUE(planner_.servers().contains(place.server_rank)) << "on a dead server";
         EXPECT_LT(place.thread, planner_.servers().at(place.server_rank).threads);
       }
     }
-    EXPECT_LE(chain.filling.size(), 1u);
+    EXPECT_LE(chain.joining.size(), 1u);
     EXPECT_LE(chain.members.size(), replication_ + 1);
-    EXPECT_TRUE(!chain.members.empty() || chain.filling.empty());
+    EXPECT_TRUE(!chain.members.empty() || chain.joining.empty());
   }
   // Members are dropped, and replicas with a complete state are appended; or two change places.
   void CheckChange(const Chain& before, const Chain& after) {
@@ -391,11 +391,11 @@ class History {
       return;
     }
     std::vector<ShardOwner> pool = survivors;
-    pool.insert(pool.end(), before.filling.begin(), before.filling.end());
+    pool.insert(pool.end(), before.joining.begin(), before.joining.end());
     auto next = pool.begin();
     for (const ShardOwner& place : after.members) {
       next = std::find(next, pool.end(), place);
-      ASSERT_NE(next, pool.end()) << "out of order, or a member that was never filled";
+      ASSERT_NE(next, pool.end()) << "out of order, or a member that never got the state";
       ++next;
     }
     // No plan makes a chain shorter than it should be, nor drops all that were members.

@@ -63,7 +63,7 @@ void ChainPlanner::Deal(const std::vector<std::uint32_t>& threads, std::uint32_t
   std::vector<Chain>& chains = state_.chains;
   for (const ShardOwner& head : DealShards(threads, num_shards)) {
     loads.AddMember(static_cast<std::uint32_t>(chains.size()), head);
-    chains.push_back({.members = {head}, .filling = {}});
+    chains.push_back({.members = {head}, .joining = {}});
   }
   const std::size_t length = std::min<std::size_t>(replication_, threads.size());
   std::map<std::pair<std::uint32_t, std::uint32_t>, int> pairs;  // head, replica → how many

@@ -88,7 +88,7 @@ void ServerCommands::FinishDrains() {
 
 void ServerCommands::FailStuckDrains() {
   const std::size_t stuck = parts_.planner->Stuck();
-  if (stuck == 0 || parts_.planner->Filling() > 0 || runtime::Planted<"stuck-drain-untold">())
+  if (stuck == 0 || parts_.planner->Joining() > 0 || runtime::Planted<"stuck-drain-untold">())
     return;
   for (auto& [rank, answers] : drains_) {
     for (const AdminService::Answer& answer : std::exchange(answers, {})) {

@@ -41,7 +41,7 @@ class ChainsTest : public ::testing::Test {
     if (!Map().epoch) return false;
     for (std::uint32_t shard = 0; shard < Map().owners.size(); ++shard) {
       const proto::Chain chain = proto::ChainOf(Map(), shard);
-      if (chain.members.size() != members || !chain.filling.empty()) return false;
+      if (chain.members.size() != members || !chain.joining.empty()) return false;
       for (const proto::ShardOwner& place : chain.members) {
         if (!Map().servers[place.server_rank].alive) return false;
       }
@@ -103,7 +103,7 @@ TEST_F(ChainsTest, ADeadServerWithoutTheMapHoldsUpWorkersOnlyBriefly) {
 
 TEST_F(ChainsTest, LogsWhenReplicasAreWholeAgain) {
   Begin(3, 1, 2);
-  for (TestNode* server : cluster_->servers) server->fills = false;
+  for (TestNode* server : cluster_->servers) server->reports_ready = false;
   const auto said = [&](const std::function<void()>& action) {
     ::testing::internal::CaptureStderr();
     action();
@@ -114,10 +114,10 @@ TEST_F(ChainsTest, LogsWhenReplicasAreWholeAgain) {
                 cluster_->world.RunFor(absl::Seconds(90));
               }),
               Not(HasSubstr("whole")))
-      << "the new replicas are not filled";
+      << "the new replicas have no state yet";
   EXPECT_FALSE(Whole(2));
   EXPECT_THAT(said([&] {
-                for (TestNode* server : cluster_->servers) server->FillNow();
+                for (TestNode* server : cluster_->servers) server->ReportReady();
                 ASSERT_TRUE(cluster_->RunUntil([&] { return Even() && Whole(2); }));
                 cluster_->world.RunFor(absl::Minutes(1));
               }),
@@ -241,7 +241,7 @@ TEST_F(ChainsTest, AProcessStartedBeforeItsForerunnersConnectionsBreakIsNotTurne
 
 TEST_F(ChainsTest, ADeathCostsAFewMessagesANode) {
   Begin(10, 100, 2);
-  for (const auto& node : cluster_->nodes) node->fills = false;
+  for (const auto& node : cluster_->nodes) node->reports_ready = false;
   const std::uint64_t before = cluster_->MessagesSent();
   const absl::Time then = cluster_->world.Now();
   cluster_->Kill(cluster_->servers[3]);
@@ -407,7 +407,7 @@ TEST_F(ChainsTest, AnImpossibleDrainIsRefusedInOneLine) {
 // Of three servers two are needed: while the first is being drained no other one can be.
 TEST_F(ChainsTest, AServerThatIsBeingDrainedIsNoneThatStays) {
   Begin(3, 1, 2);
-  for (TestNode* server : cluster_->servers) server->fills = false;
+  for (TestNode* server : cluster_->servers) server->reports_ready = false;
   const auto drain = [&](int index) {
     return cluster_->Ask("drain",
                          {absl::StrCat("server:", cluster_->servers[index]->welcome->rank)});
@@ -422,7 +422,7 @@ TEST_F(ChainsTest, AServerThatIsBeingDrainedIsNoneThatStays) {
 
 TEST_F(ChainsTest, ADrainWhoseServerDiesFails) {
   Begin(3, 1, 2);
-  for (TestNode* server : cluster_->servers) server->fills = false;
+  for (TestNode* server : cluster_->servers) server->reports_ready = false;
   const std::uint32_t rank = cluster_->servers[0]->welcome->rank;
   const auto tool = cluster_->Ask("drain", {absl::StrCat("server:", rank)});
   cluster_->world.RunFor(absl::Seconds(1));

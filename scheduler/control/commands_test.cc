@@ -22,10 +22,10 @@ class CommandsTest : public ::testing::Test {
     cluster_->RunUntilComplete();
     cluster_->world.RunFor(absl::Seconds(3));
   }
-  void Fill(bool fill) {
+  void SetReportsReady(bool reports) {
     for (TestNode* server : cluster_->servers) {
       if (cluster_->killed.contains(server)) continue;
-      fill ? server->FillNow() : void(server->fills = false);
+      reports ? server->ReportReady() : void(server->reports_ready = false);
     }
   }
 
@@ -36,14 +36,14 @@ TEST_F(CommandsTest, ARebalanceIsAnsweredWhenShardsAreEven) {
   Begin(2);
   TestNode* const late =
       cluster_->Start(Role::kServer, [](Config* config) { config->elastic = true; });
-  late->fills = false;
-  Fill(false);
+  late->reports_ready = false;
+  SetReportsReady(false);
   ASSERT_TRUE(cluster_->RunUntil([&] { return late->epoch() > 0; }));
   cluster_->world.RunFor(absl::Seconds(1));
   const auto tool = cluster_->Ask("rebalance", {"count"});
   cluster_->world.RunFor(absl::Seconds(5));
   EXPECT_FALSE(tool->answer.has_value());
-  Fill(true);
+  SetReportsReady(true);
   ASSERT_TRUE(cluster_->RunUntil([&] { return tool->answer.has_value(); }));
   EXPECT_TRUE(tool->answer->ok()) << *tool->answer;
 }
@@ -113,13 +113,13 @@ TEST_F(CommandsTest, AModelThatHasLostShardsIsNotSaved) {
 // The answer names the reason and the remedy.
 TEST_F(CommandsTest, ADrainThatCannotEndSaysSo) {
   Begin(3);
-  Fill(false);
+  SetReportsReady(false);
   const auto tool =
       cluster_->Ask("drain", {absl::StrCat("server:", cluster_->servers[0]->welcome->rank)});
   cluster_->world.RunFor(absl::Seconds(1));
   EXPECT_FALSE(tool->answer.has_value());
   cluster_->Kill(cluster_->servers[1]);
-  Fill(true);
+  SetReportsReady(true);
   ASSERT_TRUE(cluster_->RunUntil([&] { return tool->answer.has_value(); }, absl::Minutes(1)));
   EXPECT_THAT(Text(*tool->answer), HasSubstr("have nowhere to go"));
   // The drain goes on when another server has joined.

@@ -35,24 +35,24 @@ class LateMessagesTest : public ::testing::Test {
 // The member that feeds it now may have sent no state yet.
 TEST_F(LateMessagesTest, AReplicaReadyBeforeItsChainChangedDoesNotCount) {
   Begin(3);
-  for (TestNode* server : cluster_->servers) server->fills = false;
+  for (TestNode* server : cluster_->servers) server->reports_ready = false;
   cluster_->Kill(cluster_->servers[1]);
-  const auto filling = [&](std::uint32_t shard) { return proto::ChainOf(Map(), shard).filling; };
+  const auto joining = [&](std::uint32_t shard) { return proto::ChainOf(Map(), shard).joining; };
   std::uint32_t shard = 0;
   ASSERT_TRUE(cluster_->RunUntil([&] {
     for (shard = 0; shard < Map().owners.size(); ++shard) {
-      if (!filling(shard).empty()) return true;
+      if (!joining(shard).empty()) return true;
     }
     return false;
   }));
   cluster_->world.RunFor(absl::Seconds(1));
-  TestNode* const filled = Server(filling(shard).front().server_rank);
-  filled->Say(proto::ReplicaReady{.epoch = 1, .shard = shard});
+  TestNode* const target = Server(joining(shard).front().server_rank);
+  target->Say(proto::ReplicaReady{.epoch = 1, .shard = shard});
   cluster_->world.RunFor(absl::Seconds(5));
-  EXPECT_EQ(filling(shard).size(), 1u);
-  filled->Say(proto::ReplicaReady{.epoch = Map().epoch, .shard = shard});
+  EXPECT_EQ(joining(shard).size(), 1u);
+  target->Say(proto::ReplicaReady{.epoch = Map().epoch, .shard = shard});
   cluster_->world.RunFor(absl::Seconds(5));
-  EXPECT_THAT(filling(shard), IsEmpty());
+  EXPECT_THAT(joining(shard), IsEmpty());
 }
 
 // Handovers of one change must have arrived before the next change.

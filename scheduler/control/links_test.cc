@@ -165,9 +165,9 @@ TEST(ApartTest, NoStateTransferBetweenServersThatAreApart) {
   EXPECT_TRUE(planner.Settled());
   planner.SetApart({});
   EXPECT_TRUE(planner.Step());
-  EXPECT_THAT(Ranks(planner.chains()[0].filling), ElementsAre(members[1]));
-  EXPECT_TRUE(planner.Separate(0, members[0], members[1]));  // who is filled
-  EXPECT_THAT(planner.chains()[0].filling, IsEmpty());
+  EXPECT_THAT(Ranks(planner.chains()[0].joining), ElementsAre(members[1]));
+  EXPECT_TRUE(planner.Separate(0, members[0], members[1]));  // the joining one
+  EXPECT_THAT(planner.chains()[0].joining, IsEmpty());
 }
 
 TEST(ApartTest, NothingIsMovedToAServerThatItsLastReplicaCannotReach) {

@@ -199,12 +199,12 @@ TEST_F(RecoveryTest, ACodecThatMayBeChosenAgainIsNotGivenBackBeforeThatIsKept) {
 TEST_F(RecoveryTest, AMoveThatWasUnderWayIsFinished) {
   Begin();
   TestNode* late = cluster_->Start(Role::kServer, [](Config* config) { config->elastic = true; });
-  late->fills = false;
+  late->reports_ready = false;
   ASSERT_TRUE(cluster_->RunUntil([&] {
     return !cluster_->workers[0]->map->replicas.empty() && cluster_->workers[0]->epoch() > 2;
   }));
   Restart();
-  late->fills = true;
+  late->reports_ready = true;
   ASSERT_TRUE(cluster_->RunUntil(
       [&] { return Status()["complete"] == true && Status()["shards"]["settled"] == true; }));
   const auto servers = Status()["shards"]["servers"];

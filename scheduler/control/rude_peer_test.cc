@@ -140,7 +140,7 @@ TEST_F(RudePeerTest, EveryMessageFromAStrangerInEveryRoleIsSurvived) {
       proto::StatusReply{1},
       proto::EnterClock{},
       proto::EnterClockReply{},
-      proto::Replicate{.epoch = 1, .entry = 1, .kind = proto::LogEntryKind::kFillEnd},
+      proto::Replicate{.epoch = 1, .entry = 1, .kind = proto::LogEntryKind::kTransferEnd},
       proto::ReplicateAck{},
       proto::ReplicaReady{.epoch = 1},
       proto::LinkReport{.epoch = 1, .server = 1},

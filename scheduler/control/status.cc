@@ -51,7 +51,7 @@ OrderedJson NodesToJson(const std::vector<Node*>& nodes, const StatusSources& so
 // The number of chains that each server is in, by its part in them.
 OrderedJson ShardsToJson(const StatusSources& sources) {
   struct Counts {
-    std::uint32_t heads = 0, replicas = 0, filling = 0;
+    std::uint32_t heads = 0, replicas = 0, joining = 0;
   };
   std::map<std::uint32_t, Counts> counts;
   for (const auto& [rank, server] : sources.planner.servers()) counts[rank];
@@ -60,7 +60,7 @@ OrderedJson ShardsToJson(const StatusSources& sources) {
       Counts& of = counts[place.server_rank];
       ++(place == chain.members.front() ? of.heads : of.replicas);
     }
-    for (const proto::ShardOwner& place : chain.filling) ++counts[place.server_rank].filling;
+    for (const proto::ShardOwner& place : chain.joining) ++counts[place.server_rank].joining;
   }
   OrderedJson servers = OrderedJson::array();
   for (const auto& [rank, of] : counts) {
@@ -69,12 +69,12 @@ OrderedJson ShardsToJson(const StatusSources& sources) {
         {{"rank", rank},
          {"heads", of.heads},
          {"replicas", of.replicas},
-         {"filling", of.filling},
+         {"filling", of.joining},
          {"bytes", sources.loads.BytesOn(rank)},
          {"draining", server != sources.planner.servers().end() && server->second.draining}});
   }
   return {{"replication", sources.replication},
-          {"filling", sources.planner.Filling()},
+          {"filling", sources.planner.Joining()},
           {"moving", sources.planner.state().moves.size()},
           {"lost", sources.planner.Lost()},
           {"settled", sources.planner.Settled()},

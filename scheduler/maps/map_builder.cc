@@ -61,7 +61,7 @@ std::shared_ptr<proto::ClusterMap> MakeMap(const MembershipTable& members,
     for (std::size_t place = 1; place < chain.members.size(); ++place) {
       map->replicas.push_back({shard, chain.members[place], false});
     }
-    for (const proto::ShardOwner& place : chain.filling) {
+    for (const proto::ShardOwner& place : chain.joining) {
       map->replicas.push_back({shard, place, true});
     }
   }

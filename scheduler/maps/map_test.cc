@@ -243,9 +243,9 @@ TEST_F(MapTest, WorkersDoNotWaitForAServerWithoutShards) {
   publisher_.OnAck(*nodes_[0], 3 * kVersionStride, now_);
   EXPECT_THAT(Sent(), ElementsAre(Pair(4, 3)));
   // Once it is to have some, workers wait for it, whatever the map is about.
-  auto filling = *maps_.Next(members_, planner_.chains(), {}, changed->settings);
-  filling.replicas.push_back({.shard = 0, .place = {.server_rank = 2}, .filling = true});
-  publisher_.Publish(std::make_shared<const proto::ClusterMap>(filling), now_);
+  auto joining = *maps_.Next(members_, planner_.chains(), {}, changed->settings);
+  joining.replicas.push_back({.shard = 0, .place = {.server_rank = 2}, .joining = true});
+  publisher_.Publish(std::make_shared<const proto::ClusterMap>(joining), now_);
   Sent();
   for (int server : {0, 1}) publisher_.OnAck(*nodes_[server], 4 * kVersionStride, now_);
   EXPECT_THAT(Sent(), IsEmpty());

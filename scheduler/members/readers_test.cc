@@ -133,7 +133,7 @@ TEST(Readers, HearOfAnotherHeadButNotOfWorkers) {
   cluster.config.replication = 2;
   cluster.StartAll();
   cluster.RunUntilComplete();
-  cluster.world.RunFor(absl::Seconds(30));  // replicas are filled
+  cluster.world.RunFor(absl::Seconds(30));  // replicas have their state
   TestNode* const reader = cluster.Start(Role::kReader);
   ASSERT_TRUE(cluster.RunUntil([&] { return reader->epoch() > 0; }));
   const std::uint64_t epoch = reader->epoch();

@@ -160,13 +160,13 @@ TEST_F(KeptStateTest, CheckpointsNumbersGoOn) {
 
 TEST_F(KeptStateTest, ADrainThatWasUnderWayEnds) {
   Begin(3);
-  for (TestNode* server : cluster_->servers) server->fills = false;
+  for (TestNode* server : cluster_->servers) server->reports_ready = false;
   TestNode* const drained = cluster_->servers[0];
   const auto tool = cluster_->Ask("drain", {absl::StrCat("server:", drained->welcome->rank)});
   cluster_->world.RunFor(absl::Seconds(1));
   Restart();
   cluster_->world.RunFor(absl::Seconds(1));
-  for (TestNode* server : cluster_->servers) server->FillNow();
+  for (TestNode* server : cluster_->servers) server->ReportReady();
   EXPECT_TRUE(cluster_->RunUntil([&] { return drained->over.has_value(); }, absl::Minutes(1)));
 }
 

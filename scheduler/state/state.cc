@@ -88,17 +88,17 @@ std::vector<proto::ShardOwner> PlacesFrom(const Json& json) {
 }
 
 Json ToJson(const ChainPlanner::State& state) {
-  Json members = Json::array(), filling = Json::array(), servers = Json::array();
+  Json members = Json::array(), joining = Json::array(), servers = Json::array();
   for (std::uint32_t shard = 0; shard < state.chains.size(); ++shard) {
     members.push_back(ToJson(state.chains[shard].members));
-    if (state.chains[shard].filling.empty()) continue;
-    filling.push_back({shard, ToJson(state.chains[shard].filling)});
+    if (state.chains[shard].joining.empty()) continue;
+    joining.push_back({shard, ToJson(state.chains[shard].joining)});
   }
   for (const auto& [rank, server] : state.servers) {
     servers.push_back({rank, server.threads, server.draining});
   }
   return {{"members", std::move(members)},
-          {"filling", std::move(filling)},
+          {"filling", std::move(joining)},  // the file keeps this name
           {"servers", std::move(servers)},
           {"moves", state.moves},
           {"balancing", state.balancing}};
@@ -107,10 +107,10 @@ Json ToJson(const ChainPlanner::State& state) {
 ChainPlanner::State ChainsFrom(const Json& json) {
   ChainPlanner::State state;
   for (const Json& members : json.at("members")) {
-    state.chains.push_back({.members = PlacesFrom(members), .filling = {}});
+    state.chains.push_back({.members = PlacesFrom(members), .joining = {}});
   }
-  for (const Json& filling : json.at("filling")) {
-    state.chains.at(filling.at(0).get<std::size_t>()).filling = PlacesFrom(filling.at(1));
+  for (const Json& joining : json.at("filling")) {
+    state.chains.at(joining.at(0).get<std::size_t>()).joining = PlacesFrom(joining.at(1));
   }
   for (const Json& server : json.at("servers")) {
     state.servers[server.at(0)] = {.threads = server.at(1), .draining = server.at(2)};

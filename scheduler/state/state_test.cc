@@ -35,9 +35,9 @@ State Sample() {
   state.complete = true;
   state.version = 17;
   state.epoch = 5;
-  state.chains.chains = {{.members = {{1, 0}, {0, 1}}, .filling = {}},
-                         {.members = {}, .filling = {}},
-                         {.members = {{0, 1}}, .filling = {{1, 1}}}};
+  state.chains.chains = {{.members = {{1, 0}, {0, 1}}, .joining = {}},
+                         {.members = {}, .joining = {}},
+                         {.members = {{0, 1}}, .joining = {{1, 1}}}};
   state.chains.servers = {{0, {2, true}}, {1, {2, false}}};
   state.chains.moves = {{2, 0}};
   state.chains.balancing = true;

@@ -58,10 +58,10 @@ void TestNode::OnMap(std::shared_ptr<const proto::ClusterMap> it) {
 
 // Reports replicas here as caught up, until the map shows them as members.
 void TestNode::SayReady() {
-  if (!fills || map == nullptr || !welcome.has_value() || over.has_value()) return;
+  if (!reports_ready || map == nullptr || !welcome.has_value() || over.has_value()) return;
   bool said = false;
   for (const proto::ShardReplica& replica : map->replicas) {
-    if (!replica.filling || replica.place.server_rank != welcome->rank) continue;
+    if (!replica.joining || replica.place.server_rank != welcome->rank) continue;
     if (map->servers[welcome->rank].node != welcome->node) continue;
     said = true;
     runner_->loop()->After(absl::Milliseconds(2), [this, epoch = map->epoch, replica] {

@@ -64,16 +64,16 @@ class TestNode final : private node::Membership::Listener {
   // How a server behaves.
   bool acknowledges_maps = true;
   bool answers_installs = true;
-  bool fills = true;
+  bool reports_ready = true;
   bool answers_loads = true;
   absl::Status load_result;
   absl::Status refusal;
 
   int epochs = 0;  // seen
 
-  // Sends the reports that were held back while `fills` was false.
-  void FillNow() {
-    fills = true;
+  // Sends the reports that were held back while `reports_ready` was false.
+  void ReportReady() {
+    reports_ready = true;
     SayReady();
   }
 

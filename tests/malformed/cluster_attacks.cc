@@ -47,11 +47,11 @@ std::vector<Said> Items() {
       {PushEntry(LogEntryKind::kPush), {values}},
       {PushEntry(LogEntryKind::kHeld), {values}},
       {DenseEntry(LogEntryKind::kUpdate), {values}},
-      {DenseEntry(LogEntryKind::kFillPiece), {values, "", step}},
-      {Entry(LogEntryKind::kFillEnd)},
+      {DenseEntry(LogEntryKind::kTransferPiece), {values, "", step}},
+      {Entry(LogEntryKind::kTransferEnd)},
       {Entry(LogEntryKind::kConfirm)},
   };
-  for (const auto kind : {LogEntryKind::kClose, LogEntryKind::kEnter, LogEntryKind::kFillBegin,
+  for (const auto kind : {LogEntryKind::kClose, LogEntryKind::kEnter, LogEntryKind::kTransferBegin,
                           LogEntryKind::kHandoverEnd}) {
     proto::Replicate entry = Entry(kind);
     entry.workers = {{.rank = 0, .incarnation = kForeignIncarnation, .clock = ~0ull}};

@@ -189,7 +189,7 @@ CodedPushes::Heard CodedPushes::Hear(const SimTable& table, const ps::Inbound& p
 }
 
 std::string CodedPushes::JudgeShard(ps::Shard* head) const {
-  const std::vector<proto::ClientSession> windows = head->FillBegin().header.workers;
+  const std::vector<proto::ClientSession> windows = head->ExportBegin().header.workers;
   for (const auto& [id, store] : head->stores()) {
     const SimTable* const table = Find(id);
     if (table == nullptr || !HasAccount(*table)) continue;

@@ -17,7 +17,7 @@ constexpr absl::Duration kStrikeAgain = absl::Milliseconds(300);
 
 bool IsStrike(FaultKind kind) {
   return kind == FaultKind::kKillWorker || kind == FaultKind::kRestartWorker ||
-         kind == FaultKind::kKillServer || kind == FaultKind::kKillFiller ||
+         kind == FaultKind::kKillServer || kind == FaultKind::kKillTransferSource ||
          kind == FaultKind::kKillScheduler || kind == FaultKind::kMoveScheduler ||
          kind == FaultKind::kAddServer || kind == FaultKind::kDrain ||
          kind == FaultKind::kRebalance || kind == FaultKind::kCheckpoint ||

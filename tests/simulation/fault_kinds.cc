@@ -7,6 +7,7 @@
 namespace leeway::simulation {
 namespace {
 
+// A name and the seed decide whether a run has the fault: another name changes what seeds mean.
 constexpr std::array<absl::string_view, kFaultKinds> kNames = {
     "drop",         "duplicate",      "delay",          "reorder",        "partition",
     "one-way",      "slow-link",      "kill-worker",    "restart-worker", "long-partition",

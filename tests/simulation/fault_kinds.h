@@ -22,16 +22,17 @@ enum class FaultKind : std::uint8_t {
   kOneWayPartition,  // likewise
   kSlowLink,
   kKillWorker,
-  kRestartWorker,  // killed, and started again as a new incarnation
-  kLongPartition,  // of a worker or a server, longer than the failure timeout
-  kKillServer,     // and another process starts in its place
-  kKillFiller,     // likewise; and then the sender of its state transfer, at the critical moment
-  kKillScheduler,  // and another one starts from its disk
-  kDiskFull,       // the scheduler's, or that of checkpoints: no more bytes fit
-  kDiskErrors,     // likewise: writes fail, some of them halfway
-  kClockSkew,      // a host's clock goes faster or slower
-  kPriorities,     // some links are much slower than others, which changes now and then
-  kAimed,          // at one message, chosen by its type (aimed_faults.h)
+  kRestartWorker,       // killed, and started again as a new incarnation
+  kLongPartition,       // of a worker or a server, longer than the failure timeout
+  kKillServer,          // and another process starts in its place
+  kKillTransferSource,  // likewise; and then the sender of its state transfer, at the critical
+                        // moment
+  kKillScheduler,       // and another one starts from its disk
+  kDiskFull,            // the scheduler's, or that of checkpoints: no more bytes fit
+  kDiskErrors,          // likewise: writes fail, some of them halfway
+  kClockSkew,           // a host's clock goes faster or slower
+  kPriorities,          // some links are much slower than others, which changes now and then
+  kAimed,               // at one message, chosen by its type (aimed_faults.h)
   // No faults, but changes that have to succeed under faults.
   kAddServer,
   kDrain,  // a server, which comes back later

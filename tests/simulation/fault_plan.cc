@@ -127,7 +127,7 @@ class Planner {
         it.host = Host(Role::kWorker);
         break;
       case FaultKind::kKillServer:
-      case FaultKind::kKillFiller:
+      case FaultKind::kKillTransferSource:
       case FaultKind::kDrain:
         it.host = Host(Role::kServer);
         break;

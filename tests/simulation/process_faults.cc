@@ -18,9 +18,9 @@ std::string WorkerName(std::uint32_t rank) { return SimCluster::HostName(Role::k
 constexpr absl::Duration kMovedWithin = absl::Seconds(10);
 constexpr absl::Duration kBackAfter = absl::Milliseconds(1500);
 // After this time a state transfer has ended, unless faults delay it.
-constexpr absl::Duration kFilledWithin = absl::Seconds(5);
-constexpr absl::Duration kLookForFill = absl::Milliseconds(2);
-constexpr absl::Duration kLookAtFill = absl::Microseconds(50);
+constexpr absl::Duration kTransferredWithin = absl::Seconds(5);
+constexpr absl::Duration kLookForTransfer = absl::Milliseconds(2);
+constexpr absl::Duration kLookAtTransfer = absl::Microseconds(50);
 constexpr absl::Duration kLastMoments = absl::Milliseconds(30);
 
 }  // namespace
@@ -95,9 +95,9 @@ FaultInjector::Struck ProcessFaults::StrikeServer(std::uint32_t rank, const Epis
     return Struck::kYes;
   }
   ReplaceServer(rank, episode.length);
-  if (episode.kind == FaultKind::kKillFiller) {
-    KillFillerWhenDue(std::make_shared<FillWatch>(),
-                      cluster_->world().Now() + episode.length + kFilledWithin);
+  if (episode.kind == FaultKind::kKillTransferSource) {
+    KillTransferSourceWhenDue(std::make_shared<TransferWatch>(),
+                              cluster_->world().Now() + episode.length + kTransferredWithin);
   }
   return Struck::kYes;
 }
@@ -108,26 +108,27 @@ void ProcessFaults::ReplaceServer(std::uint32_t rank, absl::Duration after) {
 }
 
 // Kills the sender of a state transfer before the map with the new member can have reached it.
-void ProcessFaults::KillFillerWhenDue(std::shared_ptr<FillWatch> watch, absl::Time until) {
+void ProcessFaults::KillTransferSourceWhenDue(std::shared_ptr<TransferWatch> watch,
+                                              absl::Time until) {
   if (cluster_->world().Now() >= until) return;
-  std::optional<FillWatch::Ended> ended;
+  std::optional<TransferWatch::Ended> ended;
   if (const auto map = KeptMap()) ended = watch->Look(*map);
-  if (ended.has_value() && CanDoWithout(ended->filler)) return KillCutOff(*ended);
-  Later(watch->filling() ? kLookAtFill : kLookForFill,
-        [this, watch, until] { KillFillerWhenDue(watch, until); });
+  if (ended.has_value() && CanDoWithout(ended->source)) return KillCutOff(*ended);
+  Later(watch->joining() ? kLookAtTransfer : kLookForTransfer,
+        [this, watch, until] { KillTransferSourceWhenDue(watch, until); });
 }
 
 // Pushes in the sender's last moments do not reach the new member, and the sender does not learn
 // that this one counts: none of them may be acknowledged.
-void ProcessFaults::KillCutOff(const FillWatch::Ended& ended) {
-  const std::string filler = ServerName(ended.filler);
+void ProcessFaults::KillCutOff(const TransferWatch::Ended& ended) {
+  const std::string source = ServerName(ended.source);
   const std::vector<std::pair<std::string, std::string>> links = {
-      {filler, ServerName(ended.filled)}, {SchedulerName(), filler}};
+      {source, ServerName(ended.target)}, {SchedulerName(), source}};
   for (const auto& [from, to] : links) cluster_->network().Cut(from, to);
-  doomed_.insert(filler);
-  Later(cluster_->world().Uniform() * kLastMoments, [this, ended, filler, links] {
-    doomed_.erase(filler);
-    if (cluster_->Find(filler) != nullptr) ReplaceServer(ended.filler, kBackAfter);
+  doomed_.insert(source);
+  Later(cluster_->world().Uniform() * kLastMoments, [this, ended, source, links] {
+    doomed_.erase(source);
+    if (cluster_->Find(source) != nullptr) ReplaceServer(ended.source, kBackAfter);
     for (const auto& [from, to] : links) cluster_->network().Heal(from, to);
   });
 }

@@ -15,10 +15,10 @@
 #include "proto/messages/messages.h"
 #include "tests/simulation/checker.h"
 #include "tests/simulation/fault_injector.h"
-#include "tests/simulation/fill_watch.h"
 #include "tests/simulation/scripted_worker.h"
 #include "tests/simulation/sim_cluster.h"
 #include "tests/simulation/sim_tool.h"
+#include "tests/simulation/transfer_watch.h"
 
 namespace leeway::simulation {
 
@@ -66,8 +66,8 @@ class ProcessFaults {
   Struck StrikeServer(std::uint32_t rank, const Episode& episode);
   // Kills it, and starts another one in its place.
   void ReplaceServer(std::uint32_t rank, absl::Duration after);
-  void KillFillerWhenDue(std::shared_ptr<FillWatch> watch, absl::Time until);
-  void KillCutOff(const FillWatch::Ended& ended);
+  void KillTransferSourceWhenDue(std::shared_ptr<TransferWatch> watch, absl::Time until);
+  void KillCutOff(const TransferWatch::Ended& ended);
   Struck StrikeWorker(ScriptedWorker* victim, const Episode& episode);
   Struck AddServer(std::uint32_t rank);
   Struck Drain(std::uint32_t rank);

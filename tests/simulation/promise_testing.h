@@ -188,7 +188,7 @@ class PromiseTest : public testing::Test {
   bool Whole(std::size_t members) {
     for (std::uint32_t shard = 0; shard < Map()->owners.size(); ++shard) {
       const proto::Chain chain = proto::ChainOf(*Map(), shard);
-      if (chain.members.size() != members || !chain.filling.empty()) return false;
+      if (chain.members.size() != members || !chain.joining.empty()) return false;
     }
     return true;
   }

@@ -280,7 +280,7 @@ class Run {
     const std::shared_ptr<const proto::ClusterMap> map = process_faults_.scheduler()->map();
     for (std::uint32_t shard = 0; shard < map->owners.size(); ++shard) {
       const proto::Chain chain = proto::ChainOf(*map, shard);
-      if (!chain.filling.empty() || chain.members.size() < cluster_.config().replication ||
+      if (!chain.joining.empty() || chain.members.size() < cluster_.config().replication ||
           std::any_of(chain.members.begin(), chain.members.end(), [&](const auto& place) {
             return process_faults_.ServerOf(*map, place.server_rank) == nullptr;
           })) {
@@ -447,7 +447,7 @@ class Run {
     process_faults_.CheckWaiting();
     checkpoints_.Look(cluster_.world().Now());
     if (!quiet_ || leaving_ || IsWhole()) not_whole_since_ = cluster_.world().Now();
-    checker_.OnWaited("the filling of replicas", not_whole_since_, cluster_.world().Now());
+    checker_.OnWaited("the joining of replicas", not_whole_since_, cluster_.world().Now());
     cluster_.world().Schedule(kLookEvery, [this] { Look(); });
   }
 

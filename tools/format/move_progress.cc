@@ -26,12 +26,12 @@ bool MoveProgress::Take(const std::string& status) {
       most = std::max(most, PlacesOf(server));
       if (server.at("rank") == drained_.value_or(0)) drained = PlacesOf(server);
     }
-    const auto filling = shards.at("filling").get<std::uint64_t>();
-    left_ = drained_.has_value() ? drained : std::max(filling, most - std::min(least, most));
+    const auto joining = shards.at("filling").get<std::uint64_t>();
+    left_ = drained_.has_value() ? drained : std::max(joining, most - std::min(least, most));
     most_ = std::max(most_, left_);
     text_ = drained_.has_value() ? absl::StrCat(drained, " shards left on server ", *drained_, ", ",
-                                                filling, " on their way")
-                                 : absl::StrCat(filling, " shards on their way; servers have ",
+                                                joining, " on their way")
+                                 : absl::StrCat(joining, " shards on their way; servers have ",
                                                 std::min(least, most), " to ", most);
     return true;
   } catch (const Json::exception&) {

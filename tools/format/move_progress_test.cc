@@ -6,8 +6,8 @@
 namespace leeway::tools {
 namespace {
 
-std::string Status(int first, int second, int filling) {
-  return absl::StrCat(R"({"shards": {"filling": )", filling,
+std::string Status(int first, int second, int joining) {
+  return absl::StrCat(R"({"shards": {"filling": )", joining,
                       R"(, "servers": [{"rank": 0, "heads": )", first,
                       R"(, "replicas": 0}, {"rank": 1, "heads": 0, "replicas": )", second, "}]}}");
 }

@@ -26,7 +26,7 @@ void ThreadReplicas::TakeMap(const proto::ClusterMap& map) {
       const proto::Chain chain = proto::ChainOf(map, id);
       const auto here = [this](const proto::ShardOwner& place) { return place == context_.place; };
       if (std::none_of(chain.members.begin(), chain.members.end(), here) &&
-          std::none_of(chain.filling.begin(), chain.filling.end(), here)) {
+          std::none_of(chain.joining.begin(), chain.joining.end(), here)) {
         continue;
       }
       it = replicas_.emplace(id, std::make_unique<Replica>(id, &context_)).first;
@@ -160,7 +160,7 @@ std::string ThreadReplicas::UnderWay() const {
        {std::pair("held bytes", shards_.held.bytes), std::pair("early bytes", shards_.early.bytes),
         std::pair("late bytes", shards_.late.bytes), std::pair("log bytes", context_.log.bytes),
         std::pair("bytes for readers", context_.readers.bytes),
-        std::pair("fills", std::uint64_t{context_.fills})}) {
+        std::pair("transfers", std::uint64_t{context_.transfers})}) {
     if (amount != 0) absl::StrAppend(&text, text.empty() ? "" : ", ", name, " ", amount);
   }
   return text;

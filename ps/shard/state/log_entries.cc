@@ -95,7 +95,7 @@ LogEntry HeldEntry(const Table& table, std::uint64_t clock, const Contribution& 
 }
 
 LogEntry PieceEntry(const Table& table, const FrozenPiece& piece) {
-  LogEntry entry = EntryFor(proto::LogEntryKind::kFillPiece, table);
+  LogEntry entry = EntryFor(proto::LogEntryKind::kTransferPiece, table);
   PutRows(piece, piece.dtype, &entry);
   entry.header.state_slots = piece.state_slots;
   entry.header.version = piece.version;

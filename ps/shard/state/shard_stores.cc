@@ -36,8 +36,8 @@ ShardStore* ShardStores::Of(const Table& table, const HeldSettings& settings) {
 }
 
 void ShardStores::Clear() {
-  if (!runtime::Planted<"stores-kept-in-fill">()) stores_.clear();
-  if (!runtime::Planted<"settings-kept-in-fill">()) settings_.clear();
+  if (!runtime::Planted<"stores-kept-in-transfer">()) stores_.clear();
+  if (!runtime::Planted<"settings-kept-in-transfer">()) settings_.clear();
 }
 
 void ShardStores::ForgetSlowest() {

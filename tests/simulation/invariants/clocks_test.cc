@@ -194,17 +194,17 @@ TEST_F(ClosedClocksTest, ACloseSaysOfAWorkerAtLeastWhatThoseBeforeItSaid) {
   EXPECT_EQ(Close(1, 9, 7, less), "");
 }
 
-TEST_F(ClosedClocksTest, NobodyEntersNorIsFilledBeforeWhatHasClosed) {
+TEST_F(ClosedClocksTest, NobodyEntersNorJoinsBeforeWhatHasClosed) {
   EXPECT_EQ(Close(1, 5, 3), "");
   Commit(5);
   const proto::ClientSession window{.rank = 1, .incarnation = 7, .clock = 3, .since = 3};
   EXPECT_THAT(Hear("server0", LogEntry(proto::LogEntryKind::kEnter, 1, 6, 0, window)),
               HasSubstr("enters at clock 3, where clocks below 4"));
-  EXPECT_THAT(Hear("server1", LogEntry(proto::LogEntryKind::kFillBegin, 1, 5, 3, {})),
+  EXPECT_THAT(Hear("server1", LogEntry(proto::LogEntryKind::kTransferBegin, 1, 5, 3, {})),
               HasSubstr("clocks below 4 have closed"));
-  EXPECT_EQ(Hear("server1", LogEntry(proto::LogEntryKind::kFillBegin, 1, 4, 3, {})),
+  EXPECT_EQ(Hear("server1", LogEntry(proto::LogEntryKind::kTransferBegin, 1, 4, 3, {})),
             "");  // is older
-  EXPECT_EQ(Hear("server1", LogEntry(proto::LogEntryKind::kFillBegin, 1, 5, 4, {})), "");
+  EXPECT_EQ(Hear("server1", LogEntry(proto::LogEntryKind::kTransferBegin, 1, 5, 4, {})), "");
 }
 
 TEST_F(ClosedClocksTest, AnswersKnowWhatHadClosedWhenTheyWereAskedFor) {

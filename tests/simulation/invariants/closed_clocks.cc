@@ -78,7 +78,7 @@ std::string ClosedClocks::OnEntry(const proto::Replicate& sent) {
                .workers = sent.workers};
     }
   }
-  if (sent.kind == proto::LogEntryKind::kFillBegin) {
+  if (sent.kind == proto::LogEntryKind::kTransferBegin) {
     // A head without followers may have made other entries with these numbers meanwhile.
     std::erase_if(shard.open, [&](const auto& entry) { return entry.second.epoch < sent.epoch; });
   }
@@ -90,8 +90,8 @@ std::string ClosedClocks::OnEntry(const proto::Replicate& sent) {
                         " enters at clock ", sent.workers.front().clock, ", where clocks below ",
                         shard.closed, " have closed");
   }
-  const bool fills = sent.kind == proto::LogEntryKind::kFillBegin && sent.index >= shard.index;
-  return fills ? OnWindows(shard, sent) : "";
+  const bool begins = sent.kind == proto::LogEntryKind::kTransferBegin && sent.index >= shard.index;
+  return begins ? OnWindows(shard, sent) : "";
 }
 
 std::string ClosedClocks::OnClose(Shard* shard, const proto::Replicate& sent) {
@@ -111,7 +111,7 @@ std::string ClosedClocks::OnClose(Shard* shard, const proto::Replicate& sent) {
 }
 
 std::string ClosedClocks::OnWindows(const Shard& shard, const proto::Replicate& sent) const {
-  if (sent.kind == proto::LogEntryKind::kFillBegin && sent.clock < shard.closed) {
+  if (sent.kind == proto::LogEntryKind::kTransferBegin && sent.clock < shard.closed) {
     return absl::StrCat(DescribeItem(sent), ": clocks below ", shard.closed, " have closed");
   }
   for (const proto::ClientSession& window : sent.workers) {

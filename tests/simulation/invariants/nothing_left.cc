@@ -38,7 +38,7 @@ std::string FindLeftBehind(SimCluster* cluster) {
 
 std::string FindForgotten(const ps::Shard& shard, const proto::ClusterMap& map) {
   std::set<std::uint32_t> before;  // ranks with a known process that has them no more
-  for (const proto::ClientSession& window : shard.FillBegin().header.workers) {
+  for (const proto::ClientSession& window : shard.ExportBegin().header.workers) {
     if (window.rank < map.workers.size()) {
       const proto::WorkerEntry& worker = map.workers[window.rank];
       const bool left = worker.state == proto::WorkerState::kLeft;

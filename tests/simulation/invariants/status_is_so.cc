@@ -125,12 +125,12 @@ std::string StatusIsSo::JudgeNodes(const Json& said) const {
 
 std::string StatusIsSo::JudgeChains(const Json& said, const proto::ClusterMap& map) const {
   struct Places {
-    std::uint64_t heads = 0, replicas = 0, filling = 0, bytes = 0;
+    std::uint64_t heads = 0, replicas = 0, joining = 0, bytes = 0;
   };
   std::map<std::uint64_t, Places> places;  // by rank
   for (std::uint32_t shard = 0; shard < map.owners.size(); ++shard) {
     const proto::Chain chain = proto::ChainOf(map, shard);
-    for (const proto::ShardOwner& place : chain.filling) ++places[place.server_rank].filling;
+    for (const proto::ShardOwner& place : chain.joining) ++places[place.server_rank].joining;
     for (const proto::ShardOwner& place : chain.members) {
       Places& of = places[place.server_rank];
       ++(place == chain.members.front() ? of.heads : of.replicas);
@@ -152,8 +152,8 @@ std::string StatusIsSo::JudgeChains(const Json& said, const proto::ClusterMap& m
         {Compare(absl::StrCat("the number of heads", whose), NumberOf(server, "heads"), is.heads),
          Compare(absl::StrCat("the number of replicas", whose), NumberOf(server, "replicas"),
                  is.replicas),
-         Compare(absl::StrCat("the number of those being filled", whose),
-                 NumberOf(server, "filling"), is.filling),
+         Compare(absl::StrCat("the number of those joining", whose), NumberOf(server, "filling"),
+                 is.joining),
          Compare(absl::StrCat("the number of bytes", whose), NumberOf(server, "bytes"), is.bytes)});
     if (!wrong.empty()) return wrong;
   }
@@ -217,7 +217,7 @@ std::string StatusIsSo::JudgeThread(const SimInquiry::Thread& which, const Json&
        Compare("what is held", NumberOf(said, "held_bytes"), 0u),
        Compare("the number of its heads", NumberOf(replication, "heads"), heads),
        Compare("the number of its followers", NumberOf(replication, "followers"), followers),
-       Compare("that it fills others", NumberOf(replication, "filling_others"), 0u),
+       Compare("that it sends state to others", NumberOf(replication, "filling_others"), 0u),
        Compare("what it logs", NumberOf(replication, "log_bytes"), 0u),
        JudgeClocks(said, heads > 0), JudgeContents(said, thread)});
 }

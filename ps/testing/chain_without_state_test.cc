@@ -1,4 +1,4 @@
-// A map that makes a member of a replica which has not been filled: no scheduler makes one.
+// A map that makes a member of a replica which has no state yet: no scheduler makes one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 namespace leeway::ps {
 namespace {
 
-TEST(ChainUnfilled, IsNeverServed) {
+TEST(ChainWithoutState, IsNeverServed) {
   for (const bool with_head : {false, true}) {
     ChainBench bench({.servers = 2});
     bench.gives_up = true;
