@@ -13,7 +13,7 @@
 #include "proto/messages/limits.h"
 #include "proto/tables/text.h"
 #include "ps/checkpoint/export.h"
-#include "ps/checkpoint/verify.h"
+#include "ps/checkpoint/verify_checkpoint.h"
 #include "runtime/files/file_system.h"
 #include "tools/admin/admin_call.h"
 #include "tools/format/format_units.h"
@@ -133,7 +133,7 @@ int RunCheckpointList(const std::string& path) {
 
 int RunCheckpointVerify(const std::string& path) {
   const auto chain = ReadAll(path, [](const std::string& found, ps::VerifyProgress progress) {
-    return ps::Verify(runtime::RealFileSystem(), found, progress);
+    return ps::VerifyCheckpoint(runtime::RealFileSystem(), found, progress);
   });
   if (!chain.ok()) return Complain(chain.status());
   std::uint64_t bytes = 0, files = 0;

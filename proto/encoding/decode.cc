@@ -8,7 +8,7 @@
 
 #include "proto/encoding/decode_parts.h"
 #include "proto/encoding/encoding.h"
-#include "proto/encoding/verify.h"
+#include "proto/encoding/verify_header.h"
 #include "runtime/base/status_macros.h"
 
 namespace leeway::proto {

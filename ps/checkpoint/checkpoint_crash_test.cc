@@ -4,7 +4,7 @@
 
 #include "checkpoint/folder.h"
 #include "ps/checkpoint/testing/test_model.h"
-#include "ps/checkpoint/verify.h"
+#include "ps/checkpoint/verify_checkpoint.h"
 #include "runtime/sim/sim_file_system.h"
 
 namespace leeway::ps {
@@ -111,7 +111,7 @@ void SaveThree(runtime::FileSystem* files, std::vector<std::uint64_t>* digests) 
 int CountAccepted(runtime::FileSystem* files, const std::vector<std::uint64_t>& digests) {
   int accepted = 0;
   for (std::uint64_t number = 1; number <= 3; ++number) {
-    if (!Verify(files, SavedPath(number), NoProgress).ok()) continue;
+    if (!VerifyCheckpoint(files, SavedPath(number), NoProgress).ok()) continue;
     ++accepted;
     TestModel loaded(3);
     const absl::Status status = loaded.Load(files, SavedPath(number));

@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/safetensors_writer.h"
-#include "ps/checkpoint/verify.h"
+#include "ps/checkpoint/verify_checkpoint.h"
 #include "runtime/files/file_system.h"
 
 namespace leeway::ps {
@@ -16,8 +16,8 @@ namespace leeway::ps {
 // table as one tensor of its name, shape and type; a sparse one as NAME.keys, sorted, and
 // NAME.values, a row a key; a ragged one as NAME.keys, NAME.widths and NAME.values. The file is
 // there once it is whole; what has the name `to` and is no file is an error. Believes the
-// checkpoint no more than Verify does. Takes as much memory as one shard, and the values of the
-// sparse and ragged tables.
+// checkpoint no more than VerifyCheckpoint does. Takes as much memory as one shard, and the values
+// of the sparse and ragged tables.
 absl::StatusOr<checkpoint::WrittenFile> Export(runtime::FileSystem* files, const std::string& path,
                                                const std::string& to, VerifyProgress progress);
 

@@ -141,7 +141,7 @@ TEST_F(ExportTest, ReplacesNeitherACheckpointNorWhatIsUnfinished) {
   EXPECT_THAT(std::string(Export(&files_, path, "x", NoProgress).status().message()),
               testing::HasSubstr("x.unfinished"));
   EXPECT_EQ(*files_.Read("x.unfinished"), "mine");
-  EXPECT_TRUE(Verify(&files_, path, NoProgress).ok());
+  EXPECT_TRUE(VerifyCheckpoint(&files_, path, NoProgress).ok());
 }
 
 TEST_F(ExportTest, LeavesNothingWhereItFails) {

@@ -10,7 +10,7 @@
 #include "checkpoint/checksum.h"
 #include "ps/checkpoint/export.h"
 #include "ps/checkpoint/testing/test_model.h"
-#include "ps/checkpoint/verify.h"
+#include "ps/checkpoint/verify_checkpoint.h"
 #include "ps/store/factory/new_shard_store.h"
 #include "runtime/sim/sim_file_system.h"
 
@@ -188,7 +188,7 @@ class ForgedManifestTest : public ::testing::Test {
     WriteManifests(std::move(manifests));
   }
 
-  absl::Status VerifyIt() { return Verify(&files_, SavedPath(2), NoProgress).status(); }
+  absl::Status VerifyIt() { return VerifyCheckpoint(&files_, SavedPath(2), NoProgress).status(); }
   absl::Status ExportIt() {
     const absl::Status exported = Export(&files_, SavedPath(2), "model", NoProgress).status();
     if (exported.ok()) {

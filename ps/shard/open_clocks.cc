@@ -4,7 +4,7 @@
 #include <set>
 #include <utility>
 
-#include "ps/shard/state/log_entries.h"
+#include "ps/shard/state/log_entry_conversion.h"
 #include "ps/store/checks.h"
 #include "runtime/base/mutants.h"
 #include "runtime/base/status_macros.h"

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "ps/shard/state/log_entries.h"
+#include "ps/shard/state/log_entry_conversion.h"
 #include "runtime/base/mutants.h"
 #include "runtime/base/status_macros.h"
 

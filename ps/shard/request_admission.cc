@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ps/shard/state/answers.h"
-#include "ps/shard/state/log_entries.h"
+#include "ps/shard/state/log_entry_conversion.h"
 #include "runtime/base/mutants.h"
 #include "runtime/base/status_macros.h"
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "ps/replication/replica.h"
-#include "ps/shard/state/log_entries.h"
+#include "ps/shard/state/log_entry_conversion.h"
 #include "ps/store/factory/new_shard_store.h"
 #include "ps/table/counters.h"
 #include "runtime/sim/sim_world.h"

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "checkpoint/folder.h"
 #include "ps/checkpoint/export.h"
-#include "ps/checkpoint/verify.h"
+#include "ps/checkpoint/verify_checkpoint.h"
 #include "runtime/memory/sanitized.h"
 #include "runtime/sim/sim_file_system.h"
 #include "tests/checkpoints/plain_reader.h"
@@ -162,7 +162,7 @@ class Cluster {
 void ExpectRight(runtime::FileSystem* files, const checkpoint::Manifest& manifest) {
   const auto no_progress = [](std::uint64_t, std::uint64_t) {};
   const std::string path = checkpoint::JoinPath(kSaved, manifest.name);
-  const auto verified = ps::Verify(files, path, no_progress);
+  const auto verified = ps::VerifyCheckpoint(files, path, no_progress);
   ASSERT_TRUE(verified.ok()) << verified.status();
   ASSERT_TRUE(ps::Export(files, path, "/shared/model", no_progress).ok());
   const tests::PlainFile model = tests::ReadPlainly(*files->Read("/shared/model"));

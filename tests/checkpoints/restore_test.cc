@@ -13,7 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ps/checkpoint/export.h"
-#include "ps/checkpoint/verify.h"
+#include "ps/checkpoint/verify_checkpoint.h"
 #include "runtime/files/file_system.h"
 #include "runtime/testing/temp_folder.h"
 #include "tests/checkpoints/plain_reader.h"
@@ -170,7 +170,7 @@ TEST_F(RestoreTest, FilesAreWhatTheirFormatSays) {
   const ModelValues values = Train(clock, &begin);
   EXPECT_EQ(values.counters, Training::CountersAt(clock, kWorkers));
 
-  const auto chain = ps::Verify(runtime::RealFileSystem(), path_, NoProgress);
+  const auto chain = ps::VerifyCheckpoint(runtime::RealFileSystem(), path_, NoProgress);
   ASSERT_TRUE(chain.ok()) << chain.status();
   EXPECT_EQ(chain->front().files.size(), 10u);
   std::map<std::uint64_t, std::vector<float>> blocks;

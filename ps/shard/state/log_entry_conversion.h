@@ -1,7 +1,7 @@
 // The conversion between pushes, aggregates and pieces of a shard and the log entries that carry
 // them.
-#ifndef LEEWAY_PS_SHARD_STATE_LOG_ENTRIES_H_
-#define LEEWAY_PS_SHARD_STATE_LOG_ENTRIES_H_
+#ifndef LEEWAY_PS_SHARD_STATE_LOG_ENTRY_CONVERSION_H_
+#define LEEWAY_PS_SHARD_STATE_LOG_ENTRY_CONVERSION_H_
 
 #include "ps/replication/log/log_entry.h"
 #include "ps/store/shard_store.h"
@@ -32,4 +32,4 @@ VersionBy ToVersionBy(const LogEntry& entry);
 
 }  // namespace leeway::ps
 
-#endif  // LEEWAY_PS_SHARD_STATE_LOG_ENTRIES_H_
+#endif  // LEEWAY_PS_SHARD_STATE_LOG_ENTRY_CONVERSION_H_

@@ -1,13 +1,13 @@
-#include "ps/checkpoint/verify.h"
+#include "ps/checkpoint/verify_checkpoint.h"
 
 #include "ps/checkpoint/shard_file.h"
 #include "runtime/base/status_macros.h"
 
 namespace leeway::ps {
 
-absl::StatusOr<std::vector<checkpoint::Manifest>> Verify(runtime::FileSystem* files,
-                                                         const std::string& path,
-                                                         VerifyProgress progress) {
+absl::StatusOr<std::vector<checkpoint::Manifest>> VerifyCheckpoint(runtime::FileSystem* files,
+                                                                   const std::string& path,
+                                                                   VerifyProgress progress) {
   LEEWAY_ASSIGN_OR_RETURN(std::vector<checkpoint::Manifest> chain, ReadModelChain(files, path));
   const std::string directory = checkpoint::SplitPath(path).first;
   std::uint64_t done = 0, all = 0;

@@ -1,7 +1,7 @@
 // CheckHeaderLength and VerifyHeader check the structure of a header (that its bytes are a
 // FlatBuffer of this schema), and nothing of its meaning. Any thread.
-#ifndef LEEWAY_PROTO_ENCODING_VERIFY_H_
-#define LEEWAY_PROTO_ENCODING_VERIFY_H_
+#ifndef LEEWAY_PROTO_ENCODING_VERIFY_HEADER_H_
+#define LEEWAY_PROTO_ENCODING_VERIFY_HEADER_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -19,4 +19,4 @@ absl::Status VerifyHeader(const std::uint8_t* data, std::size_t size);
 
 }  // namespace leeway::proto
 
-#endif  // LEEWAY_PROTO_ENCODING_VERIFY_H_
+#endif  // LEEWAY_PROTO_ENCODING_VERIFY_HEADER_H_

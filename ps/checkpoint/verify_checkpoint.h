@@ -1,6 +1,6 @@
 // The command `leeway checkpoint verify`: checks that a checkpoint is whole and what it says it is.
-#ifndef LEEWAY_PS_CHECKPOINT_VERIFY_H_
-#define LEEWAY_PS_CHECKPOINT_VERIFY_H_
+#ifndef LEEWAY_PS_CHECKPOINT_VERIFY_CHECKPOINT_H_
+#define LEEWAY_PS_CHECKPOINT_VERIFY_CHECKPOINT_H_
 
 #include <cstdint>
 #include <string>
@@ -19,10 +19,10 @@ using VerifyProgress = absl::FunctionRef<void(std::uint64_t done, std::uint64_t 
 // Reads all of it, and all that it builds on. The manifests, newest first, if every file is there
 // and right to the last bit, belongs where it lies, and every shard is there once; otherwise the
 // first thing that is wrong, naming the file.
-absl::StatusOr<std::vector<checkpoint::Manifest>> Verify(runtime::FileSystem* files,
-                                                         const std::string& path,
-                                                         VerifyProgress progress);
+absl::StatusOr<std::vector<checkpoint::Manifest>> VerifyCheckpoint(runtime::FileSystem* files,
+                                                                   const std::string& path,
+                                                                   VerifyProgress progress);
 
 }  // namespace leeway::ps
 
-#endif  // LEEWAY_PS_CHECKPOINT_VERIFY_H_
+#endif  // LEEWAY_PS_CHECKPOINT_VERIFY_CHECKPOINT_H_

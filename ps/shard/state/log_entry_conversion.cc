@@ -1,4 +1,4 @@
-#include "ps/shard/state/log_entries.h"
+#include "ps/shard/state/log_entry_conversion.h"
 
 #include <cmath>
 #include <limits>

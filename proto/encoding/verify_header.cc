@@ -1,4 +1,4 @@
-#include "proto/encoding/verify.h"
+#include "proto/encoding/verify_header.h"
 
 #include "absl/strings/str_cat.h"
 #include "leeway_generated.h"

@@ -1,4 +1,4 @@
-#include "ps/checkpoint/verify.h"
+#include "ps/checkpoint/verify_checkpoint.h"
 
 #include <gtest/gtest.h>
 
@@ -14,9 +14,9 @@ namespace {
 using checkpoint::Base;
 using checkpoint::JoinPath;
 
-class VerifyTest : public ::testing::Test {
+class VerifyCheckpointTest : public ::testing::Test {
  protected:
-  VerifyTest() {
+  VerifyCheckpointTest() {
     TestModel model(2);
     model.Push(1, 1000);
     const checkpoint::Manifest first = *model.Save(&files_, kSavedFolder, 1);
@@ -26,7 +26,9 @@ class VerifyTest : public ::testing::Test {
             .ok());
   }
 
-  absl::Status VerifyNewest() { return Verify(&files_, SavedPath(2), NoProgress).status(); }
+  absl::Status VerifyNewest() {
+    return VerifyCheckpoint(&files_, SavedPath(2), NoProgress).status();
+  }
   std::string Contents(const std::string& path) { return *files_.Read(path); }
   void Write(const std::string& path, absl::string_view contents) {
     ASSERT_TRUE((*files_.Create(path))->Append(contents).ok());
@@ -45,20 +47,21 @@ class VerifyTest : public ::testing::Test {
   runtime::SimFileSystem files_{1};
 };
 
-TEST_F(VerifyTest, WhatIsRightIsTakenAndReadToItsEnd) {
+TEST_F(VerifyCheckpointTest, WhatIsRightIsTakenAndReadToItsEnd) {
   std::uint64_t last = 0, whole = 0;
-  const auto chain = Verify(&files_, SavedPath(2), [&](std::uint64_t done, std::uint64_t all) {
-    EXPECT_GE(done, last);
-    last = done;
-    whole = all;
-  });
+  const auto chain =
+      VerifyCheckpoint(&files_, SavedPath(2), [&](std::uint64_t done, std::uint64_t all) {
+        EXPECT_GE(done, last);
+        last = done;
+        whole = all;
+      });
   ASSERT_TRUE(chain.ok()) << chain.status();
   EXPECT_EQ(chain->size(), 2u);
   EXPECT_GT(last, whole / 2);
   EXPECT_LE(last, whole);
 }
 
-TEST_F(VerifyTest, AnyBitInAnyFileIsFound) {
+TEST_F(VerifyCheckpointTest, AnyBitInAnyFileIsFound) {
   runtime::Random random(1);
   for (const std::string& path : AllFiles()) {
     const std::string good = Contents(path);
@@ -77,7 +80,7 @@ TEST_F(VerifyTest, AnyBitInAnyFileIsFound) {
   EXPECT_TRUE(VerifyNewest().ok());
 }
 
-TEST_F(VerifyTest, AFileThatIsMissingOrCutOffIsFound) {
+TEST_F(VerifyCheckpointTest, AFileThatIsMissingOrCutOffIsFound) {
   for (const std::string& path : AllFiles()) {
     const std::string good = Contents(path);
     for (const std::size_t size :
@@ -95,7 +98,7 @@ TEST_F(VerifyTest, AFileThatIsMissingOrCutOffIsFound) {
 }
 
 // The checksum of a file that was not made by us is right, so that its contents have to speak.
-class ForgedTest : public VerifyTest {
+class ForgedTest : public VerifyCheckpointTest {
  protected:
   // Shard 0 of the first checkpoint holds `contents`, and the manifest says so.
   absl::Status VerifyWith(const std::string& contents) {
@@ -104,7 +107,7 @@ class ForgedTest : public VerifyTest {
     manifest.files[0].bytes = contents.size();
     manifest.files[0].checksum = checkpoint::ChecksumOf(contents);
     EXPECT_TRUE(checkpoint::FinishCheckpoint(&files_, SavedPath(1), &manifest).ok());
-    return Verify(&files_, SavedPath(1), NoProgress).status();
+    return VerifyCheckpoint(&files_, SavedPath(1), NoProgress).status();
   }
   // The header with something else of the same length in it.
   absl::Status VerifyEdited(absl::string_view from, absl::string_view to) {
