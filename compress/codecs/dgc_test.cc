@@ -15,9 +15,9 @@ namespace {
 using testing::ElementsAre;
 
 // An encoder with its state and steps.
-class Place {
+class StatefulEncoder {
  public:
-  Place(const char* text, std::size_t elements)
+  StatefulEncoder(const char* text, std::size_t elements)
       : codec_(MakeCodec(text)->codec),
         shape_{.elements = elements},
         state_(codec_->StateElements(shape_)) {}
@@ -57,27 +57,27 @@ std::vector<float> Normal(std::size_t size, std::uint64_t seed) {
 
 // Algorithm 4 by hand, with momentum 1/2 and one of three sent.
 TEST(Dgc, CorrectsMomentumAndMasksIt) {
-  Place place("dgc:0.3,momentum=0.5", 3);
-  EXPECT_THAT(place.Send({4, 2, -1}), ElementsAre(4, 0, 0));
-  EXPECT_THAT(place.velocity(), ElementsAre(0, 2, -1));
-  EXPECT_THAT(place.sum(), ElementsAre(0, 2, -1));
+  StatefulEncoder encoder("dgc:0.3,momentum=0.5", 3);
+  EXPECT_THAT(encoder.Send({4, 2, -1}), ElementsAre(4, 0, 0));
+  EXPECT_THAT(encoder.velocity(), ElementsAre(0, 2, -1));
+  EXPECT_THAT(encoder.sum(), ElementsAre(0, 2, -1));
   // u = 1, 2, −2.5; v = 1, 4, −3.5.
-  EXPECT_THAT(place.Send({1, 1, -2}), ElementsAre(0, 4, 0));
-  EXPECT_THAT(place.velocity(), ElementsAre(1, 0, -2.5f));
-  EXPECT_THAT(place.sum(), ElementsAre(1, 0, -3.5f));
+  EXPECT_THAT(encoder.Send({1, 1, -2}), ElementsAre(0, 4, 0));
+  EXPECT_THAT(encoder.velocity(), ElementsAre(1, 0, -2.5f));
+  EXPECT_THAT(encoder.sum(), ElementsAre(1, 0, -3.5f));
   // u = 0.5, 0, −1.25; v = 1.5, 0, −4.75.
-  EXPECT_THAT(place.Send({0, 0, 0}), ElementsAre(0, 0, -4.75f));
-  EXPECT_THAT(place.velocity(), ElementsAre(0.5f, 0, 0));
-  EXPECT_THAT(place.sum(), ElementsAre(1.5f, 0, 0));
+  EXPECT_THAT(encoder.Send({0, 0, 0}), ElementsAre(0, 0, -4.75f));
+  EXPECT_THAT(encoder.velocity(), ElementsAre(0.5f, 0, 0));
+  EXPECT_THAT(encoder.sum(), ElementsAre(1.5f, 0, 0));
 }
 
 TEST(Dgc, WithoutMomentumNothingIsLost) {
   constexpr std::size_t kSize = 1000;
-  Place place("dgc:0.02,momentum=0,warmup=20", kSize);
+  StatefulEncoder encoder("dgc:0.02,momentum=0,warmup=20", kSize);
   std::vector<double> given(kSize), sent(kSize);
   for (std::uint64_t step = 0; step < 60; ++step) {
-    const std::vector<float> gradient = Normal(kSize, step), decoded = place.Send(gradient);
-    const std::vector<float> sum = place.sum();
+    const std::vector<float> gradient = Normal(kSize, step), decoded = encoder.Send(gradient);
+    const std::vector<float> sum = encoder.sum();
     for (std::size_t i = 0; i < kSize; ++i) {
       given[i] += static_cast<double>(gradient[i]);
       sent[i] += static_cast<double>(decoded[i]);
@@ -88,41 +88,41 @@ TEST(Dgc, WithoutMomentumNothingIsLost) {
 
 // A gradient that was sent whole leaves nothing to the next message, its momentum neither.
 TEST(Dgc, SendingAllMasksAll) {
-  Place place("dgc:1", 100);
+  StatefulEncoder encoder("dgc:1", 100);
   for (std::uint64_t step = 0; step < 5; ++step) {
     const std::vector<float> gradient = Normal(100, step);
-    EXPECT_EQ(place.Send(gradient), gradient);
+    EXPECT_EQ(encoder.Send(gradient), gradient);
   }
 }
 
 TEST(Dgc, ClipsTheNormOfTheGradient) {
-  Place place("dgc:1,momentum=0,clip=2.5", 2);
-  EXPECT_THAT(place.Send({3, -4}), ElementsAre(1.5f, -2));
-  EXPECT_THAT(place.Send({1.5f, 2}), ElementsAre(1.5f, 2));  // its norm is 2.5
-  const std::vector<float> large = place.Send({3e30f, -4e30f});
+  StatefulEncoder encoder("dgc:1,momentum=0,clip=2.5", 2);
+  EXPECT_THAT(encoder.Send({3, -4}), ElementsAre(1.5f, -2));
+  EXPECT_THAT(encoder.Send({1.5f, 2}), ElementsAre(1.5f, 2));  // its norm is 2.5
+  const std::vector<float> large = encoder.Send({3e30f, -4e30f});
   EXPECT_FLOAT_EQ(large[0], 1.5f);
   EXPECT_FLOAT_EQ(large[1], -2);
 }
 
 // From 0.25 to 0.01 in four messages: a factor of 25^(-1/4) each time, so 250, 111.8, 50, 22.4.
 TEST(Dgc, WarmsUp) {
-  Place place("dgc:0.01,momentum=0,warmup=4", 1000);
+  StatefulEncoder encoder("dgc:0.01,momentum=0,warmup=4", 1000);
   std::vector<std::ptrdiff_t> sent;
   for (std::uint64_t step = 0; step < 6; ++step) {
-    const std::vector<float> decoded = place.Send(Normal(1000, step));
+    const std::vector<float> decoded = encoder.Send(Normal(1000, step));
     sent.push_back(std::ranges::count_if(decoded, [](float value) { return value != 0; }));
   }
   EXPECT_THAT(sent, ElementsAre(250, 112, 50, 23, 10, 10));
-  Place wide("dgc:0.5,momentum=0,warmup=4", 1000);
+  StatefulEncoder wide("dgc:0.5,momentum=0,warmup=4", 1000);
   const std::vector<float> decoded = wide.Send(Normal(1000, 1));
   EXPECT_EQ(std::ranges::count_if(decoded, [](float value) { return value != 0; }), 500);
 }
 
 TEST(Dgc, StaysFiniteAtTheEndOfTheNumbers) {
   constexpr float kLargest = std::numeric_limits<float>::max();
-  Place place("dgc:0.5,momentum=0.9", 2);
+  StatefulEncoder encoder("dgc:0.5,momentum=0.9", 2);
   for (int step = 0; step < 5; ++step) {
-    for (const float value : place.Send({kLargest, -kLargest})) EXPECT_TRUE(std::isfinite(value));
+    for (const float value : encoder.Send({kLargest, -kLargest})) EXPECT_TRUE(std::isfinite(value));
   }
 }
 

@@ -14,9 +14,9 @@ namespace {
 constexpr std::uint64_t kGoldenRatio = 0x9e3779b97f4a7c15;
 
 // Gives keys their indices in a list of keys.
-class Places {
+class KeyIndices {
  public:
-  explicit Places(std::vector<std::uint64_t>* keys) : keys_(keys) { keys->clear(); }
+  explicit KeyIndices(std::vector<std::uint64_t>* keys) : keys_(keys) { keys->clear(); }
   std::uint32_t Of(std::uint32_t key) {
     const auto [found, fresh] = places_.try_emplace(key, static_cast<std::uint32_t>(keys_->size()));
     if (fresh) keys_->push_back(key);
@@ -59,7 +59,7 @@ void Sampler::Fill(std::size_t step, std::uint32_t rank, Batch* batch) {
   const std::size_t first = step % steps_per_epoch_ * whole;
   const std::size_t size = std::min(whole, order_.size() - first);
   const std::size_t end = first + size * (rank + 1) / workers_;
-  Places entities(&batch->entities), relations(&batch->relations);
+  KeyIndices entities(&batch->entities), relations(&batch->relations);
   batch->triples.clear();
   for (std::size_t i = first + size * rank / workers_; i < end; ++i) {
     const Triple& triple = graph_->train[order_[i]];

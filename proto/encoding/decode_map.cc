@@ -175,7 +175,7 @@ absl::Status Read(const wire::ClusterMap& from, Input& in, ClusterMap* to) {
   LEEWAY_RETURN_IF_ERROR(ReadOwners(from, to));
   LEEWAY_RETURN_IF_ERROR(ReadReplicas(from, to));
   LEEWAY_RETURN_IF_ERROR(ReadCodecs(from, to));
-  return ReadSettings(from.settings(), in, &to->settings);
+  return ReadTableSettings(from.table_settings(), in, &to->table_settings);
 }
 
 }  // namespace leeway::proto::decode

@@ -78,8 +78,9 @@ absl::Status ReadName(absl::string_view field, const flatbuffers::String* text, 
 absl::Status ReadParameters(
     const flatbuffers::Vector<flatbuffers::Offset<wire::Parameter>>* parameters, Input& in,
     std::map<std::string, double>* to);
-absl::Status ReadSettings(const flatbuffers::Vector<flatbuffers::Offset<wire::TableSettings>>* from,
-                          Input& in, std::vector<TableSettings>* to);
+absl::Status ReadTableSettings(
+    const flatbuffers::Vector<flatbuffers::Offset<wire::TableSettings>>* from, Input& in,
+    std::vector<TableSettings>* to);
 absl::Status ReadReason(const flatbuffers::String* text, Input& in, std::string* to);
 absl::Status ReadStatus(int code, const flatbuffers::String* reason, Input& in, absl::Status* to);
 

@@ -104,9 +104,10 @@ absl::Status ReadTarget(const wire::Replicate& from, Replicate* to) {
   LEEWAY_RETURN_IF_ERROR(CheckRange("codec", to->codec, 0, has.push || has.encodes ? kAny : 0));
   to->whole = from.whole();
   LEEWAY_RETURN_IF_ERROR(CheckRange("whole", to->whole, 0, has.encodes));
-  to->settings = from.settings();
+  to->table_settings = from.table_settings();
   const bool applied = to->kind == LogEntryKind::kPush || to->kind == LogEntryKind::kUpdate;
-  LEEWAY_RETURN_IF_ERROR(CheckRange("settings", to->settings, 0, applied ? kSettingsMax : 0));
+  LEEWAY_RETURN_IF_ERROR(
+      CheckRange("settings", to->table_settings, 0, applied ? kTableSettingsMax : 0));
   to->version = from.version();
   const bool dense_piece = has.state && to->table_kind == TableKind::kDense;
   LEEWAY_RETURN_IF_ERROR(CheckRange("version", to->version, 0, dense_piece ? kAny : 0));

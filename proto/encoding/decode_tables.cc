@@ -62,7 +62,7 @@ absl::Status ReadOneOf(const wire::TableSettings& from, Input& in, TableSettings
   to->table = from.table();
   LEEWAY_RETURN_IF_ERROR(CheckRange("settings' table", to->table, 1, kAny));
   to->number = from.number();
-  LEEWAY_RETURN_IF_ERROR(CheckRange("settings' number", to->number, 1, kSettingsMax));
+  LEEWAY_RETURN_IF_ERROR(CheckRange("settings' number", to->number, 1, kTableSettingsMax));
   to->since = from.since();
   LEEWAY_RETURN_IF_ERROR(CheckRange("settings' clock", to->since, 0, kStartClockMax));
   to->decided = from.decided();
@@ -78,11 +78,12 @@ absl::Status ReadOneOf(const wire::TableSettings& from, Input& in, TableSettings
 }  // namespace
 
 // For each table some decided settings, and at most one announced one behind them.
-absl::Status ReadSettings(const flatbuffers::Vector<flatbuffers::Offset<wire::TableSettings>>* from,
-                          Input& in, std::vector<TableSettings>* to) {
+absl::Status ReadTableSettings(
+    const flatbuffers::Vector<flatbuffers::Offset<wire::TableSettings>>* from, Input& in,
+    std::vector<TableSettings>* to) {
   const std::size_t size = SizeOrZero(from);
   LEEWAY_RETURN_IF_ERROR(
-      CheckRange("number of settings", size, 0, (kSettingsToldMax + 1) * kTablesMax));
+      CheckRange("number of settings", size, 0, (kTableSettingsToldMax + 1) * kTablesMax));
   to->reserve(size);
   for (std::size_t i = 0; i < size; ++i) {
     const wire::TableSettings* const entry = from->Get(static_cast<std::uint32_t>(i));
@@ -115,8 +116,8 @@ absl::Status Read(const wire::TableReply& from, Input& in, TableReply* to) {
   if (!to->result.ok()) return absl::OkStatus();
   LEEWAY_RETURN_IF_ERROR(ReadTable(from.table(), &to->table));
   LEEWAY_RETURN_IF_ERROR(ReadCombine(from.combine(), &to->combine));
-  LEEWAY_RETURN_IF_ERROR(ReadSettings(from.settings(), in, &to->settings));
-  for (const TableSettings& settings : to->settings) {
+  LEEWAY_RETURN_IF_ERROR(ReadTableSettings(from.table_settings(), in, &to->table_settings));
+  for (const TableSettings& settings : to->table_settings) {
     if (settings.table != to->table) return Wrong("settings are of table ", settings.table);
   }
   return ReadSpec(from.spec(), in, &to->spec);

@@ -50,7 +50,7 @@ Offset<wire::Refused> Write(Builder& out, const Refused& m) {
   return wire::CreateRefused(out, Code(m.why), WriteReason(out, m.why));
 }
 
-Offset<flatbuffers::Vector<Offset<wire::TableSettings>>> WriteSettings(
+Offset<flatbuffers::Vector<Offset<wire::TableSettings>>> WriteTableSettings(
     Builder& out, const std::vector<TableSettings>& all) {
   std::vector<Offset<wire::TableSettings>> settings;
   settings.reserve(all.size());
@@ -102,9 +102,9 @@ Offset<wire::ClusterMap> Write(Builder& out, const ClusterMap& m) {
   }
   const auto codecs_at = out.CreateVectorOfStructs(codecs);
 
-  const auto settings_at = WriteSettings(out, m.settings);
+  const auto table_settings_at = WriteTableSettings(out, m.table_settings);
   return wire::CreateClusterMap(out, m.version, m.epoch, owners_at, servers_at, workers_at,
-                                replicas_at, codecs_at, settings_at);
+                                replicas_at, codecs_at, table_settings_at);
 }
 
 Offset<wire::MapAck> Write(Builder& out, const MapAck& m) {
@@ -194,7 +194,7 @@ Offset<wire::OpenTable> Write(Builder& out, const OpenTable& m) {
 Offset<wire::TableReply> Write(Builder& out, const TableReply& m) {
   const Text reason = WriteReason(out, m.result);
   const auto spec = m.result.ok() ? Write(out, m.spec) : Offset<wire::TableSpec>();
-  const auto settings = WriteSettings(out, m.settings);
+  const auto settings = WriteTableSettings(out, m.table_settings);
   return wire::CreateTableReply(out, m.request, Code(m.result), reason, m.table, spec,
                                 Byte(m.combine), settings);
 }

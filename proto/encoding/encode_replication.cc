@@ -45,7 +45,7 @@ Offset<wire::Replicate> Write(Builder& out, const Replicate& m) {
   entry.add_codec(m.codec);
   entry.add_version(m.version);
   entry.add_whole(m.whole);
-  entry.add_settings(m.settings);
+  entry.add_table_settings(m.table_settings);
   entry.add_refusals(refusals_at);
   return entry.Finish();
 }

@@ -40,9 +40,9 @@ inline constexpr std::uint64_t kTableElementsMax = 1ull << 48;
 inline constexpr std::size_t kTableCodecsMax = 16;  // of one table
 inline constexpr std::uint32_t kTablesMax = 1 << 16;
 // A map has the last decided settings of a table that were changed, and the announced ones.
-inline constexpr std::size_t kSettingsToldMax = 8;
-inline constexpr std::uint32_t kSettingsMax = 1 << 16;  // changes of one table
-inline constexpr std::size_t kCodecsMax = 1024;         // of one node
+inline constexpr std::size_t kTableSettingsToldMax = 8;
+inline constexpr std::uint32_t kTableSettingsMax = 1 << 16;  // changes of one table
+inline constexpr std::size_t kCodecsMax = 1024;              // of one node
 inline constexpr std::size_t kCodecNameBytesMax = 64;
 // The largest id in a message. Each new table gets the next one, so there have to be more above.
 inline constexpr std::uint32_t kTableIdMax = 1u << 31;

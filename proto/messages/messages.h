@@ -140,7 +140,7 @@ struct ClusterMap {
   // By table, then number: the last one that is decided, and the one that is announced.
   std::vector<CodecSwitch> codecs = {};
   // By table, then number: the last ones that are decided, and the one that is announced.
-  std::vector<TableSettings> settings = {};
+  std::vector<TableSettings> table_settings = {};
   friend bool operator==(const ClusterMap&, const ClusterMap&) = default;
 };
 
@@ -204,7 +204,7 @@ struct TableReply {
   std::uint32_t table = 0;  // ids count from 1
   TableSpec spec = {};      // only if the result is OK: as the table was created
   Updater::Combine combine = Updater::Combine::kSum;
-  std::vector<TableSettings> settings = {};  // of the table, as in the map
+  std::vector<TableSettings> table_settings = {};  // of the table, as in the map
 };
 struct InstallTable {
   std::uint32_t table = 0;

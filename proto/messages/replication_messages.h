@@ -94,7 +94,8 @@ struct Replicate {
   // kTransferPiece of a dense block: the version that workers hold of it.
   std::uint64_t version = 0;
   bool whole = false;  // kUpdate, kVersion: workers get the block itself instead of its difference
-  std::uint32_t settings = 0;  // kPush, kUpdate: TableSettings::number that it is applied with
+  // kPush, kUpdate: the TableSettings::number that it is applied with.
+  std::uint32_t table_settings = 0;
 };
 
 struct ReplicateAck {

@@ -52,15 +52,15 @@ void AddMembership(std::vector<Sample>* all) {
       .codecs = {{.table = 1, .number = 2, .before = 0, .choice = 16, .clock = 9, .decided = true},
                  {.table = 1, .number = 3, .before = 16, .choice = 1, .clock = 12},
                  {.table = 7, .number = 1, .before = 2, .choice = 0, .clock = 3}},
-      .settings = {{.table = 1,
-                    .number = 2,
-                    .since = 9,
-                    .decided = true,
-                    .parameters = {{"learning_rate", 0.1}, {"momentum", 0.9}},
-                    .staleness = Consistency::kUnbounded,
-                    .nonfinite = NonFinite::kRefuse},
-                   {.table = 1, .number = 3, .since = 9},
-                   {.table = 7, .number = 1, .since = 3, .decided = true}}}});
+      .table_settings = {{.table = 1,
+                          .number = 2,
+                          .since = 9,
+                          .decided = true,
+                          .parameters = {{"learning_rate", 0.1}, {"momentum", 0.9}},
+                          .staleness = Consistency::kUnbounded,
+                          .nonfinite = NonFinite::kRefuse},
+                         {.table = 1, .number = 3, .since = 9},
+                         {.table = 7, .number = 1, .since = 3, .decided = true}}}});
   all->push_back({ClusterMap{.version = 1,
                              .servers = {{.node = 2, .rank = 3, .endpoints = {"inproc://x"}}},
                              .workers = {{3, 1, 5, WorkerState::kAlive}}}});
@@ -119,7 +119,7 @@ void AddTables(std::vector<Sample>* all) {
       .table = 3,
       .spec = FullSpec(),
       .combine = Updater::Combine::kLast,
-      .settings = {{.table = 3, .number = 1, .since = 7, .decided = true, .staleness = 2}}}});
+      .table_settings = {{.table = 3, .number = 1, .since = 7, .decided = true, .staleness = 2}}}});
   all->push_back({TableReply{.request = 5, .result = absl::AlreadyExistsError("differs")}});
   all->push_back({InstallTable{.table = 9, .spec = uniform, .of = 3}});
   all->push_back({InstallTableReply{.table = 9,

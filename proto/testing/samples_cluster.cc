@@ -69,7 +69,7 @@ void AddPushes(std::vector<Sample>* all) {
 void AddUpdates(std::vector<Sample>* all) {
   Replicate dense = NewEntry(LogEntryKind::kUpdate, TableKind::kDense, DType::kBFloat16);
   dense.elements = 3;
-  dense.settings = 2;
+  dense.table_settings = 2;
   all->push_back({dense, {FrameOf<float>({1, 2, 3})}});
 
   Replicate sparse = NewEntry(LogEntryKind::kUpdate, TableKind::kSparse, DType::kFloat16);

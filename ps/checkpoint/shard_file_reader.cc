@@ -162,8 +162,8 @@ std::uint64_t TensorBytesMax(const ShardContent::Table& table) {
 // All tensors, put together to pieces.
 absl::Status ReadPieces(checkpoint::SafetensorsReader* reader, ShardContent* content,
                         absl::FunctionRef<void(std::uint64_t)> progress) {
-  using Place = std::pair<ShardContent::Table*, std::uint64_t>;
-  std::map<Place, std::map<std::string, PieceTensor>> parts;
+  using PieceKey = std::pair<ShardContent::Table*, std::uint64_t>;
+  std::map<PieceKey, std::map<std::string, PieceTensor>> parts;
   for (const checkpoint::TensorInfo& info : reader->header().tensors) {
     LEEWAY_ASSIGN_OR_RETURN(const PieceTensorName name, ParseTensorName(info.name));
     ShardContent::Table* const table = FindTable(content, name);

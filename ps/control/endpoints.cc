@@ -30,14 +30,14 @@ bool SchedulerIsLocal(absl::string_view scheduler) {
 
 }  // namespace
 
-SchedulerPlace PlaceOf(absl::string_view scheduler) {
-  SchedulerPlace place;
-  place.host = std::string(HostOf(scheduler));
+SchedulerAddress SchedulerAddressOf(absl::string_view scheduler) {
+  SchedulerAddress address;
+  address.host = std::string(HostOf(scheduler));
   std::uint32_t port = 0;
   if (absl::SimpleAtoi(scheduler.substr(scheduler.rfind(':') + 1), &port)) {
-    place.port = static_cast<std::uint16_t>(port);
+    address.port = static_cast<std::uint16_t>(port);
   }
-  return place;
+  return address;
 }
 
 absl::StatusOr<std::string> ListenWithin(const Config& config, const std::string& any_address,

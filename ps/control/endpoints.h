@@ -13,12 +13,12 @@
 
 namespace leeway::ps {
 
-struct SchedulerPlace {
+struct SchedulerAddress {
   std::string host;  // IPv6 addresses in their brackets
   std::uint16_t port = 0;
 };
 // Of "host:port" or "tcp://host:port".
-SchedulerPlace PlaceOf(absl::string_view scheduler);
+SchedulerAddress SchedulerAddressOf(absl::string_view scheduler);
 
 // The address to bind: the network card where one is named; this machine alone where the scheduler
 // (or Config::host) is on the loopback; otherwise every address of the machine (empty).

@@ -45,7 +45,7 @@ absl::StatusOr<OwnHost> FindOwnHost(const Config& config) {
     return OwnHost{"", "", "LEEWAY_SCHEDULER, which is on the loopback"};
   }
   if (config.scheduler.empty()) return OwnHost{"", "", "the first network card that is up"};
-  const SchedulerPlace scheduler = PlaceOf(config.scheduler);
+  const SchedulerAddress scheduler = SchedulerAddressOf(config.scheduler);
   LEEWAY_ASSIGN_OR_RETURN(const van::Route route, van::RouteTo(scheduler.host, scheduler.port));
   return OwnHost{route.source, route.v6 ? kAllIpv6 : "",
                  absl::StrCat("the route to the scheduler at ", route.to,

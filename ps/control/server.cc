@@ -323,7 +323,7 @@ void Server::Install(const proto::InstallTable& install) {
         std::unique_ptr<Updater>& updater = kit->updaters[index];
         (*results)[index] =
             install.of == 0 ? thread->InstallTable(install.table, install.spec, std::move(updater))
-                            : thread->CheckSettings(install.of, install.spec, *updater);
+                            : thread->CheckTableSettings(install.of, install.spec, *updater);
       },
       [reply, results, send] {
         for (const absl::Status& result : *results) {

@@ -35,7 +35,7 @@ std::uint64_t SpareBytes(const BlockPool& spare) {
 absl::StatusOr<proto::CheckpointFile> WriteFrozen(runtime::FileSystem* files, const CutOrder& order,
                                                   absl::StatusOr<FrozenShard> frozen) {
   LEEWAY_RETURN_IF_ERROR(frozen.status());
-  LEEWAY_ASSIGN_OR_RETURN(ShardContent content, ApplyLatePushes(*std::move(frozen)));
+  LEEWAY_ASSIGN_OR_RETURN(ShardContent content, ApplyTrailingPushes(*std::move(frozen)));
   content.checkpoint = checkpoint::SplitPath(order.folder).second;
   auto written = WriteShardFile(files, order.folder, std::move(content));
   if (written.ok() || !absl::IsResourceExhausted(written.status())) return written;

@@ -43,7 +43,7 @@ DataThread::DataThread(const Setup& setup)
   shards.table_memory = setup.table_memory;
   shards.message_bytes_max = setup.config.message_bytes_max;
   shards.held.bytes_max = setup.config.held_bytes_max;
-  shards.late.bytes_max = setup.config.held_bytes_max;
+  shards.trailing.bytes_max = setup.config.held_bytes_max;
   shards.held_grace = setup.config.failure_timeout;
   shards.test_only_never_hold = setup.options.test_only_never_hold;
   ReplicaContext& replicas = state_.replicas.context();
@@ -88,7 +88,7 @@ void DataThread::TakeMap(std::shared_ptr<const proto::ClusterMap> map,
   state_.links.TakeMap(state_.map);
   state_.replicas.shards().num_shards = static_cast<std::uint32_t>(state_.map->owners.size());
   tables().Follow(state_.map->codecs);
-  FollowSettings();
+  FollowTableSettings();
   for (const proto::WorkerEntry& change : state_.workers.TakeMap(*state_.map)) {
     for (auto& [id, replica] : state_.replicas.all()) replica->shard().SetWorker(change);
   }
@@ -111,7 +111,7 @@ absl::Status DataThread::InstallTable(std::uint32_t id, const TableSpec& spec,
   if (tables().Find(id) == nullptr) LEEWAY_RETURN_IF_ERROR(CheckMemoryFor(spec));
   absl::Status installed = tables().Install(id, spec, std::move(updater));
   tables().Follow(state_.map->codecs);  // a server that came late has the map first
-  FollowSettings();
+  FollowTableSettings();
   return installed;
 }
 
@@ -128,8 +128,8 @@ absl::Status DataThread::CheckMemoryFor(const TableSpec& spec) const {
   return shards.table_memory->Check(spec, static_cast<std::uint64_t>(std::min(bytes, kMost)));
 }
 
-absl::Status DataThread::CheckSettings(std::uint32_t id, const TableSpec& spec,
-                                       const Updater& updater) {
+absl::Status DataThread::CheckTableSettings(std::uint32_t id, const TableSpec& spec,
+                                            const Updater& updater) {
   const Table* const table = tables().Find(id);
   if (table == nullptr) {
     return absl::UnavailableError(
@@ -139,8 +139,8 @@ absl::Status DataThread::CheckSettings(std::uint32_t id, const TableSpec& spec,
 }
 
 // The scheduler has asked other servers, which can do it: this one is of no more use.
-void DataThread::FollowSettings() {
-  const absl::Status followed = tables().Follow(state_.map->settings);
+void DataThread::FollowTableSettings() {
+  const absl::Status followed = tables().Follow(state_.map->table_settings);
   if (followed.ok()) return;
   runtime::LogError("this server cannot do what a table was changed to: ", followed.message());
   if (setup_.give_up != nullptr) setup_.give_up(followed);

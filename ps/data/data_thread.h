@@ -80,7 +80,7 @@ class DataThread final : private van::Handler, private ReplicaHost {
                             std::unique_ptr<Updater> updater);
   // Whether that table could have the settings of `spec`, by an updater made for them. UNAVAILABLE:
   // it is not here yet.
-  absl::Status CheckSettings(std::uint32_t id, const TableSpec& spec, const Updater& updater);
+  absl::Status CheckTableSettings(std::uint32_t id, const TableSpec& spec, const Updater& updater);
   void ForgetTable(std::uint32_t id) { state_.replicas.shards().tables.Forget(id); }
   // The lease: until then the scheduler gives what this thread leads to no other. Without a call it
   // has no end.
@@ -140,7 +140,7 @@ class DataThread final : private van::Handler, private ReplicaHost {
 
   Tables& tables() { return state_.replicas.shards().tables; }
   absl::Status CheckMemoryFor(const TableSpec& spec) const;
-  void FollowSettings();
+  void FollowTableSettings();
   void SayTakenIfSo();
   void OnHousekeeping();
 

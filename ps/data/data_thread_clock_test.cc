@@ -523,7 +523,7 @@ TEST(Deadlines, EachRequestHasItsOwn) {
   EXPECT_TRUE(bench.TakeReply(0).reply().result.ok());
 }
 
-TEST(Held, AreDroppedWithTheirConnectionAndHeldAgainWhenSentAgain) {
+TEST(PendingPulls, AreDroppedWithTheirConnectionAndWaitAgainWhenSentAgain) {
   Bench bench;
   const std::uint32_t table = bench.Install(AddTable("w", Consistency::Bsp()));
   bench.Tick(0, 1);
@@ -539,7 +539,7 @@ TEST(Held, AreDroppedWithTheirConnectionAndHeldAgainWhenSentAgain) {
   EXPECT_TRUE(bench.TakeFrom(before).empty());
 }
 
-TEST(Held, AreDroppedWithTheirWorker) {
+TEST(PendingPulls, AreDroppedWithTheirWorker) {
   Bench bench;
   const std::uint32_t table = bench.Install(AddTable("w", Consistency::Bsp()));
   bench.Tick(0, 1);
@@ -551,7 +551,7 @@ TEST(Held, AreDroppedWithTheirWorker) {
   EXPECT_EQ(bench.counters().pulls_served, 0u);
 }
 
-TEST(Held, AnswersGoToTheConnectionThatAskedLast) {
+TEST(PendingPulls, AnswersGoToTheConnectionThatAskedLast) {
   Bench bench;
   const std::uint32_t table = bench.Install(AddTable("w", Consistency::Bsp()));
   bench.Tick(0, 1);
@@ -566,7 +566,7 @@ TEST(Held, AnswersGoToTheConnectionThatAskedLast) {
   EXPECT_FALSE(bench.GotReply(0));
 }
 
-TEST(Held, ANewIncarnationOfAWorkerTakesItsPlace) {
+TEST(HeldPushes, ANewIncarnationOfAWorkerTakesItsPlace) {
   Bench bench;
   const std::uint32_t table = bench.Install(AddTable("w", Consistency::Bsp()));
   EXPECT_TRUE(bench.PushNow(1, table, 0, 7).ok());
@@ -586,7 +586,7 @@ TEST(Held, ANewIncarnationOfAWorkerTakesItsPlace) {
   EXPECT_THAT(bench.PullNow(0, table, 1), Each(9));
 }
 
-TEST(Held, AcceptedPushesAreAppliedWhenNoWorkerIsLeft) {
+TEST(HeldPushes, AreAppliedWhenNoWorkerIsLeft) {
   Bench bench;
   const std::uint32_t table = bench.Install(AddTable("w", Consistency::Bsp()));
   EXPECT_TRUE(bench.PushNow(0, table, 0, 7).ok());

@@ -76,7 +76,7 @@ TEST_F(ReaderTest, InBspSeesClosedClocksOnlyAndDoesNotWait) {
   const van::PeerId reader = Come();
   EXPECT_TRUE(bench_.PushNow(0, table, 0, 2).ok());
   bench_.Tick(0, 1);
-  // A worker in clock 1 is held for worker 1; a reader is not.
+  // A pull of clock 1 waits for worker 1; a reader's does not.
   bench_.Send(0, bench_.DensePull(0, table, 1));
   Answer answer = Read(reader, table);
   EXPECT_THAT(answer.floats(), Each(0));

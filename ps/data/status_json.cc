@@ -184,9 +184,9 @@ Json ReplicationOf(const StatusView& view) {
 }
 
 std::size_t PendingPullsOf(const std::vector<const Replica*>& replicas) {
-  std::size_t held = 0;
-  for (const Replica* replica : replicas) held += replica->shard().pending_pulls().size();
-  return held;
+  std::size_t pending = 0;
+  for (const Replica* replica : replicas) pending += replica->shard().pending_pulls().size();
+  return pending;
 }
 
 // Of all threads of the server together.

@@ -18,8 +18,9 @@ PredecessorLink::Verdict PredecessorLink::Judge(const Peer& sender, van::PeerId 
     // One without a stream says that there is nothing to hand over; to acknowledge it would be to
     // ask for the handover.
     const bool repeated = leads && header.kind == proto::LogEntryKind::kHandoverEnd &&
-                          header.stream != 0 && !runtime::Planted<"late-handover-end-unanswered">();
-    return repeated ? Verdict::kLateHandoverEnd : Verdict::kIgnore;
+                          header.stream != 0 &&
+                          !runtime::Planted<"repeated-handover-end-unanswered">();
+    return repeated ? Verdict::kRepeatedHandoverEnd : Verdict::kIgnore;
   }
   predecessor_->connection = connection;
   const bool of_handover =

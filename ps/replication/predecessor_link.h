@@ -23,10 +23,10 @@ class PredecessorLink {
   enum class Verdict {
     kIgnore,
     kTake,
-    kAcknowledge,        // it was taken before, or one before it is missing
-    kUnknownStream,      // the beginning of the stream was not seen
-    kLateHandoverEnd,    // acknowledge it: its sender repeats it until it is heard
-    kNothingHandedOver,  // the old head says that it has nothing to hand over
+    kAcknowledge,          // it was taken before, or one before it is missing
+    kUnknownStream,        // the beginning of the stream was not seen
+    kRepeatedHandoverEnd,  // acknowledge it: its sender repeats it until it is heard
+    kNothingHandedOver,    // the old head says that it has nothing to hand over
   };
   // `leads`: this replica is the head and serves.
   Verdict Judge(const Peer& sender, van::PeerId connection, const proto::Replicate& header,

@@ -259,7 +259,7 @@ void Replica::OnEntry(const Peer& sender, van::PeerId connection, LogEntry entry
   switch (predecessor_.Judge(sender, connection, entry.header, leads_)) {
     case PredecessorLink::Verdict::kIgnore:
       return;
-    case PredecessorLink::Verdict::kLateHandoverEnd:
+    case PredecessorLink::Verdict::kRepeatedHandoverEnd:
       ack.entry = number;
       return context_->replies->SendBack(connection, ack);
     case PredecessorLink::Verdict::kUnknownStream:

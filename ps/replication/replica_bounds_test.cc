@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "proto/messages/settings_schedule.h"
+#include "proto/messages/table_settings_schedule.h"
 #include "ps/testing/replica_bench.h"
 
 namespace leeway::ps::replica_bounds_test {
@@ -61,7 +61,7 @@ TEST_F(TransferredTwice, AppliesPushesByTheSettingsThatTheyHave) {
   spec.consistency = Consistency::Asp();
   spec.updater = {"sgd", {{"learning_rate", 1}}};
   ASSERT_TRUE(shard_context().tables.Install(kSgdTable, spec, *MakeUpdater(spec)).ok());
-  proto::TableSettings changed = proto::SettingsOf(spec);
+  proto::TableSettings changed = proto::TableSettingsOf(spec);
   changed.table = kSgdTable;
   changed.number = 1;
   changed.decided = true;
@@ -70,7 +70,7 @@ TEST_F(TransferredTwice, AppliesPushesByTheSettingsThatTheyHave) {
   const auto entry = [&](std::uint64_t index) {
     LogEntry push = PushEntry(PushOf(index, 8, kSgdTable));
     push.header.index = index;
-    push.header.settings = 1;
+    push.header.table_settings = 1;
     return push;
   };
   const auto value = [&] {

@@ -78,7 +78,7 @@ std::optional<Peer> Links::ServerOf(const van::Identity& identity) const {
   return std::nullopt;
 }
 
-std::map<Links::Place, Links::Link>::iterator Links::Find(van::PeerId connection) {
+std::map<Links::ThreadKey, Links::Link>::iterator Links::Find(van::PeerId connection) {
   return std::find_if(links_.begin(), links_.end(), [connection](const auto& link) {
     return link.second.connection == connection;
   });

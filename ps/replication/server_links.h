@@ -42,15 +42,15 @@ class Links {
     van::PeerId connection = 0;
     bool up = false;
   };
-  using Place = std::pair<std::uint32_t, std::uint32_t>;  // server rank, thread
+  using ThreadKey = std::pair<std::uint32_t, std::uint32_t>;  // server rank, thread
 
   const proto::ServerEntry* EntryOf(const Peer& peer) const;
-  std::map<Place, Link>::iterator Find(van::PeerId connection);
+  std::map<ThreadKey, Link>::iterator Find(van::PeerId connection);
 
   const absl::Duration connect_timeout_;
   van::Van* van_ = nullptr;
   std::shared_ptr<const proto::ClusterMap> map_ = std::make_shared<const proto::ClusterMap>();
-  std::map<Place, Link> links_;
+  std::map<ThreadKey, Link> links_;
 };
 
 }  // namespace leeway::ps

@@ -14,14 +14,14 @@ namespace {
 // Whether the table of an entry, and the settings it names, are here.
 absl::Status CheckKnown(const LogEntry& entry, ShardState* state) {
   const Table* const table = state->context->tables.Find(entry.header.table);
-  if (table != nullptr && table->FindSettings(entry.header.settings) != nullptr) {
+  if (table != nullptr && table->FindSettings(entry.header.table_settings) != nullptr) {
     return absl::OkStatus();
   }
   return absl::FailedPreconditionError(
       table == nullptr
           ? absl::StrCat("table ", entry.header.table, " is not installed on this server")
-          : absl::StrCat("this server has not heard of settings ", entry.header.settings,
-                         " of table ", entry.header.table));
+          : absl::StrCat("this server has not heard of table settings ",
+                         entry.header.table_settings, " of table ", entry.header.table));
 }
 
 absl::Status FollowPush(const LogEntry& entry, ShardState* state) {
@@ -30,7 +30,7 @@ absl::Status FollowPush(const LogEntry& entry, ShardState* state) {
   Table& table = *state->context->tables.Find(header.table);
   table.NoteAskedFor();
   LEEWAY_RETURN_IF_ERROR(
-      state->stores.Of(table, *table.FindSettings(header.settings))->Apply(ToPush(entry)));
+      state->stores.Of(table, *table.FindSettings(header.table_settings))->Apply(ToPush(entry)));
   ++state->context->counters->pushes_followed;
   if (!runtime::Planted<"followed-pushed-until-not-noted">()) {
     state->pushed_until = std::max(state->pushed_until, header.clock + 1);
@@ -51,7 +51,8 @@ absl::Status FollowClose(const std::vector<LogEntry>& updates, const LogEntry& e
     Table& table = *state->context->tables.Find(update.header.table);
     table.NoteAskedFor();
     const AggregatedPush aggregate = ToAggregate(update);
-    ShardStore* const store = state->stores.Of(table, *table.FindSettings(update.header.settings));
+    ShardStore* const store =
+        state->stores.Of(table, *table.FindSettings(update.header.table_settings));
     LEEWAY_RETURN_IF_ERROR(store->ApplyAggregate(aggregate));
     LEEWAY_RETURN_IF_ERROR(store->MakeVersion(aggregate.block, header.clock + 1,
                                               aggregate.learning_rate, ToVersionBy(update)));

@@ -114,7 +114,7 @@ void OpenClocks::DropMisfits(const Table& table, std::uint64_t clock,
 absl::Status OpenClocks::ApplyAndLog(const Table& table, std::uint64_t clock,
                                      const std::vector<PushView>& pushes,
                                      std::uint32_t contributors) {
-  const HeldSettings& settings = table.SettingsFor(clock);
+  const PreparedTableSettings& settings = table.SettingsFor(clock);
   ShardStore* store = state_->stores.Of(table, settings);
   const std::uint64_t block = pushes.front().block;
   const double rate = LastRate(pushes);
@@ -129,7 +129,7 @@ absl::Status OpenClocks::ApplyAndLog(const Table& table, std::uint64_t clock,
   LEEWAY_RETURN_IF_ERROR(store->MakeVersion(block, state_->closed, rate, by));
   LogEntry update = UpdateEntry(table, *aggregate, by);
   update.header.index = state_->index + 1;  // that of the Close, which follows
-  update.header.settings = settings.number;
+  update.header.table_settings = settings.number;
   state_->effects->Log(std::move(update));
   return absl::OkStatus();
 }

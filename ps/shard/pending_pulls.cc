@@ -78,7 +78,7 @@ std::map<PendingPulls::Key, PendingPull>::iterator PendingPulls::Erase(
     std::map<Key, PendingPull>::iterator it, PendingPull* taken) {
   PendingPull& pull = it->second;
   bytes_ -= pull.inbound.bytes();
-  if (!runtime::Planted<"held-pull-not-given-back">()) budget_->bytes -= pull.inbound.bytes();
+  if (!runtime::Planted<"pending-pull-not-given-back">()) budget_->bytes -= pull.inbound.bytes();
   by_id_.erase(pull.inbound.request.id);
   by_deadline_.erase({pull.deadline, it->first});
   *taken = std::move(pull);

@@ -25,14 +25,15 @@ void LoseFirstMessage(PullResult* pulled) {
 }
 
 // The frames that are kept of a pull that waits: its keys. A push that came along has been taken.
-std::size_t FramesHeld(const Table& table, const Inbound& inbound) {
+std::size_t FramesOfPending(const Table& table, const Inbound& inbound) {
   return std::min<std::size_t>(inbound.payload.size(),
                                table.spec().kind == TableKind::kDense ? 0 : 1);
 }
 
-std::uint64_t BytesHeldFor(const Table& table, const Inbound& inbound) {
+std::uint64_t BytesOfPending(const Table& table, const Inbound& inbound) {
   std::uint64_t bytes = kRequestOverheadBytes;
-  for (std::size_t i = 0; i < FramesHeld(table, inbound); ++i) bytes += inbound.payload[i].size();
+  for (std::size_t i = 0; i < FramesOfPending(table, inbound); ++i)
+    bytes += inbound.payload[i].size();
   return bytes;
 }
 
@@ -65,7 +66,7 @@ absl::Status Pulls::CheckRoom(const Table& table, const Inbound& inbound) const 
   if (!waits || runtime::Planted<"push-pull-refused-too-late">()) return absl::OkStatus();
   return state_->CheckRoomToHold(
       (held && !runtime::Planted<"push-pull-charged-in-part">() ? inbound.bytes() : 0) +
-      BytesHeldFor(table, inbound));
+      BytesOfPending(table, inbound));
 }
 
 void Pulls::ServeOrHold(const Table& table, Inbound inbound) {
@@ -147,7 +148,7 @@ std::uint64_t Pulls::ClockOfContent(const Table& table) const {
 // ---- pulls that wait ----
 
 void Pulls::Hold(const Table& table, Inbound inbound, const PullDecision& decision) {
-  inbound.payload.resize(FramesHeld(table, inbound));
+  inbound.payload.resize(FramesOfPending(table, inbound));
   if (absl::Status room = state_->CheckRoomToHold(inbound.bytes()); !room.ok()) {
     return RefusePull(*state_, inbound, room);
   }
@@ -159,7 +160,7 @@ void Pulls::Hold(const Table& table, Inbound inbound, const PullDecision& decisi
   pull.deadline = DeadlineOf(*state_, inbound);
   pull.inbound = std::move(inbound);
   pending_.Add(std::move(pull));
-  if (!runtime::Planted<"held-pull-without-deadline">()) ArmTimer();
+  if (!runtime::Planted<"pending-pull-without-deadline">()) ArmTimer();
 }
 
 void Pulls::ServeNeeding(std::uint64_t needed) {
@@ -171,7 +172,8 @@ void Pulls::ServeNeeding(std::uint64_t needed) {
 
 void Pulls::RefuseAll(const absl::Status& why) {
   for (const PendingPull& pull : pending_.TakeAll()) {
-    if (!runtime::Planted<"held-pulls-kept-after-step-down">()) Refuse(*state_, pull.inbound, why);
+    if (!runtime::Planted<"pending-pulls-kept-after-step-down">())
+      Refuse(*state_, pull.inbound, why);
   }
 }
 

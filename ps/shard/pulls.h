@@ -33,7 +33,7 @@ class Pulls {
   // Answers a reader with the table as it is now, with all that has been applied, however slow a
   // worker is. Like an answer to a worker it leaves when no failure can undo what it says.
   void Read(const Table& table, const Inbound& inbound);
-  // Whether the pull of a push-pull could be held if it has to be; asked before its push is
+  // Whether the pull of a push-pull could wait if it has to; asked before its push is
   // applied.
   absl::Status CheckRoom(const Table& table, const Inbound& inbound) const;
 

@@ -65,7 +65,7 @@ absl::Status Pushes::Take(const Table& table, const Inbound& inbound, bool* held
   const proto::Request& request = inbound.request;
   PushView push = ToPush(inbound);
   const std::uint64_t bytes = inbound.bytes();
-  const HeldSettings& settings = table.SettingsFor(request.clock);
+  const PreparedTableSettings& settings = table.SettingsFor(request.clock);
   const PushDecision decision = settings.policy.Push(request.clock, state_->closed);
   *held = decision.hold;
   // A push that is applied now whatever its values are is looked at while it is applied.
@@ -83,9 +83,9 @@ absl::Status Pushes::Take(const Table& table, const Inbound& inbound, bool* held
 }
 
 // `checked`: NaN and infinity have been looked for.
-absl::Status Pushes::ApplyNow(const Table& table, const HeldSettings& settings, ShardStore* store,
-                              bool checked, const PushView& push, const Inbound& inbound,
-                              bool* begun) {
+absl::Status Pushes::ApplyNow(const Table& table, const PreparedTableSettings& settings,
+                              ShardStore* store, bool checked, const PushView& push,
+                              const Inbound& inbound, bool* begun) {
   const proto::Request& request = inbound.request;
   // Before anything has changed, since there may be no memory for it.
   LogEntry entry = state_->effects->has_follower() ? PushEntry(inbound) : LogEntry();
@@ -98,7 +98,7 @@ absl::Status Pushes::ApplyNow(const Table& table, const HeldSettings& settings, 
   LEEWAY_RETURN_IF_ERROR(checked ? store->Apply(push) : store->Apply(push, &nonfinite));
   *begun = true;
   if (nonfinite) ++state_->context->counters->nonfinite_pushes;
-  if (cut != nullptr && !runtime::Planted<"late-push-not-in-cut">()) {
+  if (cut != nullptr && !runtime::Planted<"trailing-push-not-in-cut">()) {
     cut->AfterPush(table, inbound);
   }
   if (!runtime::Planted<"pushed-until-not-noted">()) {
@@ -107,7 +107,7 @@ absl::Status Pushes::ApplyNow(const Table& table, const HeldSettings& settings, 
                  request.clock + (runtime::Planted<"pushed-until-a-clock-short">() ? 0 : 1));
   }
   ++state_->context->counters->pushes_applied;
-  if (!runtime::Planted<"settings-not-logged">()) entry.header.settings = settings.number;
+  if (!runtime::Planted<"settings-not-logged">()) entry.header.table_settings = settings.number;
   state_->AppendToLog(std::move(entry));
   return absl::OkStatus();
 }

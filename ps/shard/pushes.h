@@ -28,8 +28,9 @@ class Pushes {
 
  private:
   absl::Status Take(const Table& table, const Inbound& inbound, bool* held, bool* begun);
-  absl::Status ApplyNow(const Table& table, const HeldSettings& settings, ShardStore* store,
-                        bool checked, const PushView& push, const Inbound& inbound, bool* begun);
+  absl::Status ApplyNow(const Table& table, const PreparedTableSettings& settings,
+                        ShardStore* store, bool checked, const PushView& push,
+                        const Inbound& inbound, bool* begun);
   absl::Status CheckFinite(const Table& table, const proto::Request& request, const PushView& push);
   absl::Status OutOfMemory(const Table& table, const Inbound& inbound, bool begun);
 

@@ -78,7 +78,7 @@ absl::Status RequestAdmission::Admit(Inbound inbound) {
   absl::Status status = table.status();
   bool held = false;
   if (status.ok() && HasPush(inbound.request.op)) {
-    // A pull that cannot be held is refused before the push that comes with it is applied.
+    // A pull that cannot wait is refused before the push that comes with it is applied.
     if (HasPull(inbound.request.op)) status = pulls_->CheckRoom(**table, inbound);
     if (status.ok()) status = pushes_->Take(**table, inbound, &held);
   }
@@ -96,7 +96,7 @@ absl::Status RequestAdmission::Admit(Inbound inbound) {
 void RequestAdmission::AnswerAgain(const ClientSession& session, RequestClass kind,
                                    Inbound inbound) {
   if (pulls_->Redirect(inbound.request.id, inbound.peer) &&
-      !runtime::Planted<"held-pull-answered-twice">())
+      !runtime::Planted<"pending-pull-answered-twice">())
     return;
   absl::StatusOr<const Table*> table = TableFor(inbound.request);
   if (!table.ok()) return Refuse(*state_, inbound, table.status());

@@ -43,7 +43,7 @@ void Shard::SetWorker(const proto::WorkerEntry& entry) {
   if (!runtime::Planted<"early-of-the-dead-kept">())
     for (RequestOrder& order : session.orders) order.TakeAll();
   if (entry.state == proto::WorkerState::kAlive) return;
-  if (!runtime::Planted<"held-pulls-of-the-dead-kept">()) pulls_.DropWorker(entry.rank);
+  if (!runtime::Planted<"pending-pulls-of-the-dead-kept">()) pulls_.DropWorker(entry.rank);
   if (runtime::Planted<"last-pushes-of-leaving-discarded">()) {
     open_clocks_.Discard(worker, clocks.ClockOf(entry.rank));
   }

@@ -57,7 +57,7 @@ class ShardCutTest : public ::testing::Test {
     context_.num_shards = 1;
     context_.block_bytes = 1 << 20;
     context_.message_bytes_max = 1 << 20;
-    context_.held.bytes_max = context_.late.bytes_max = 1 << 30;
+    context_.held.bytes_max = context_.trailing.bytes_max = 1 << 30;
     shard_ = std::make_unique<Shard>(0, &context_, &effects_, &effects_);
   }
 
@@ -138,7 +138,7 @@ class ShardCutTest : public ::testing::Test {
     auto frozen = std::move(*taken_);
     taken_.reset();
     if (!frozen.ok()) return frozen.status();
-    return ApplyLatePushes(*std::move(frozen));
+    return ApplyTrailingPushes(*std::move(frozen));
   }
 
   static std::uint64_t DigestOf(const std::vector<ShardContent>& contents, std::uint32_t table) {
@@ -296,7 +296,7 @@ TEST_F(ShardCutTest, AnOrderWithABoundIsTakenByTheClock) {
 }
 
 // It is not in the incremental checkpoint as it was before the push.
-TEST_F(ShardCutTest, APushThatComesLateMayChangeARowThatTheBaseHas) {
+TEST_F(ShardCutTest, ATrailingPushMayChangeARowThatTheBaseHas) {
   Install(1, Consistency::Ssp(3));
   Join();
   PushTo(1, 1, 7);
@@ -308,14 +308,14 @@ TEST_F(ShardCutTest, APushThatComesLateMayChangeARowThatTheBaseHas) {
   ASSERT_TRUE(Begin(2, "ckpt-00000002", "ckpt-00000001").ok());
   Tick(0, 2);
   PushTo(0, 1, 9);  // of a clock that is not in it
-  PushTo(1, 1, 7);  // of clock 1, and late
+  PushTo(1, 1, 7);  // of clock 1, and trailing
   TickAll(2);
   saved.push_back(*Taken());
   EXPECT_EQ(saved.back().base, "ckpt-00000001");
   ExpectExactly(saved, 2);
 }
 
-TEST_F(ShardCutTest, APushThatComesLateIsAppliedWithTheSettingsOfItsClock) {
+TEST_F(ShardCutTest, ATrailingPushIsAppliedWithTheSettingsOfItsClock) {
   Install(1, Consistency::Ssp(3));
   Join();
   proto::TableSettings changed{.table = 1, .number = 1, .since = 1, .decided = true};
@@ -328,7 +328,7 @@ TEST_F(ShardCutTest, APushThatComesLateIsAppliedWithTheSettingsOfItsClock) {
   ASSERT_TRUE(Begin(2, "ckpt-00000001").ok());
   Tick(0, 2);
   PushTo(0, 1, 9);  // of a clock that is not in it
-  PushTo(1, 1, 7);  // of clock 1, and late
+  PushTo(1, 1, 7);  // of clock 1, and trailing
   TickAll(2);
   const std::vector<ShardContent> saved = {*Taken()};
   const ShardContent::Table* const table = Find(saved.back(), 1);
@@ -372,10 +372,10 @@ TEST_F(ShardCutTest, ANewCutReplacesTheOneUnderWay) {
   EXPECT_EQ(Taken().status().code(), absl::StatusCode::kAborted);
 }
 
-TEST_F(ShardCutTest, PushesThatCameLateHaveALimit) {
+TEST_F(ShardCutTest, TrailingPushesHaveALimit) {
   Install(1, Consistency::Ssp(3));
   Join();
-  context_.late.bytes_max = 5000;
+  context_.trailing.bytes_max = 5000;
   Push(1, 1);
   ASSERT_TRUE(Begin(1, "ckpt-00000001").ok());
   clocks_[0] = 1;
@@ -386,7 +386,7 @@ TEST_F(ShardCutTest, PushesThatCameLateHaveALimit) {
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(refused.message()), testing::HasSubstr("LEEWAY_HELD_BYTES_MAX"));
   shard_->AbandonCut(absl::CancelledError("enough"));
-  EXPECT_EQ(context_.late.bytes, 0u);
+  EXPECT_EQ(context_.trailing.bytes, 0u);
 }
 
 TEST_F(ShardCutTest, ABaseThatIsNotKnownMeansAll) {

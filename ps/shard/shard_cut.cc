@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "checkpoint/folder.h"
-#include "proto/messages/settings_schedule.h"
+#include "proto/messages/table_settings_schedule.h"
 #include "ps/store/factory/new_shard_store.h"
 #include "ps/store/feedback.h"
 #include "runtime/base/mutants.h"
@@ -32,7 +32,8 @@ void SavedGenerations::Remember(const std::string& folder, ByTable generations) 
 }
 
 ShardCut::ShardCut(const CutOrder& order, Tables* tables, const Stores* stores,
-                   SavedGenerations* saved, runtime::ByteBudget* late, Admitted admitted, Done done)
+                   SavedGenerations* saved, runtime::ByteBudget* trailing, Admitted admitted,
+                   Done done)
     : order_(order),
       base_folder_(order.base.empty() ? ""
                                       : checkpoint::JoinPath(
@@ -40,7 +41,7 @@ ShardCut::ShardCut(const CutOrder& order, Tables* tables, const Stores* stores,
       tables_(tables),
       stores_(stores),
       saved_(saved),
-      late_budget_(late),
+      trailing_budget_(trailing),
       admitted_(std::move(admitted)),
       done_(std::move(done)) {
   by_clock_ = order.bounded;
@@ -49,25 +50,25 @@ ShardCut::ShardCut(const CutOrder& order, Tables* tables, const Stores* stores,
   }
   for (const auto& [id, store] : *stores_) {
     const Table& table = *tables_->Find(id);
-    if (!table.is_bsp() && !ByClock(table)) Freeze(id, /*may_be_late=*/false);
+    if (!table.is_bsp() && !ByClock(table)) Freeze(id, /*may_trail=*/false);
   }
 }
 
 ShardCut::~ShardCut() {
-  if (!runtime::Planted<"late-bytes-kept">()) late_budget_->bytes -= late_bytes_;
+  if (!runtime::Planted<"trailing-bytes-kept">()) trailing_budget_->bytes -= trailing_bytes_;
 }
 
 bool ShardCut::ByClock(const Table& table) const { return by_clock_ || table.is_bsp(); }
 
-void ShardCut::Freeze(std::uint32_t table, bool may_be_late) {
+void ShardCut::Freeze(std::uint32_t table, bool may_trail) {
   const SavedGenerations::ByTable* before = saved_->Find(base_folder_);
   std::uint64_t since = 0;
   if (before != nullptr && before->contains(table)) since = before->at(table);
   ShardStore* store = stores_->at(table).get();
   Frozen& frozen = frozen_[table];
   frozen.since = store->FreezeSince(since);
-  // A push that comes late needs the row that it changes, however old that is.
-  if (may_be_late && since != 0 && !runtime::Planted<"late-rows-without-their-past">()) {
+  // A trailing push needs the row that it changes, however old that is.
+  if (may_trail && since != 0 && !runtime::Planted<"trailing-rows-without-their-past">()) {
     frozen.full = store->Freeze();
   }
 }
@@ -75,9 +76,9 @@ void ShardCut::Freeze(std::uint32_t table, bool may_be_late) {
 void ShardCut::BeforePush(const Table& table, std::uint64_t clock) {
   if (frozen_.contains(table.id()) || !stores_->contains(table.id())) return;
   // A table that is not taken by its clock and was not there at the beginning is empty.
-  if (!ByClock(table)) return Freeze(table.id(), /*may_be_late=*/false);
+  if (!ByClock(table)) return Freeze(table.id(), /*may_trail=*/false);
   const std::uint64_t first = order_.clock + (runtime::Planted<"frozen-a-clock-late">() ? 1 : 0);
-  if (clock >= first) Freeze(table.id(), /*may_be_late=*/true);
+  if (clock >= first) Freeze(table.id(), /*may_trail=*/true);
 }
 
 void ShardCut::AfterPush(const Table& table, const Inbound& push) {
@@ -86,38 +87,39 @@ void ShardCut::AfterPush(const Table& table, const Inbound& push) {
   if (later || !ByClock(table) || done_ == nullptr) return;
   const proto::RequestId& id = push.request.id;
   std::uint64_t& admitted = admitted_[{id.worker, id.incarnation}];
-  if (!runtime::Planted<"late-push-without-number">()) admitted = std::max(admitted, id.sequence);
+  if (!runtime::Planted<"trailing-push-without-number">())
+    admitted = std::max(admitted, id.sequence);
   const auto frozen = frozen_.find(table.id());
   if (frozen == frozen_.end()) return;
-  if (!late_budget_->HasRoom(push.bytes()) && !runtime::Planted<"late-unlimited">()) {
+  if (!trailing_budget_->HasRoom(push.bytes()) && !runtime::Planted<"trailing-unlimited">()) {
     return Fail(absl::ResourceExhaustedError(
         absl::StrCat("pushes of slower workers that belong to the checkpoint and came after it had "
                      "begun take more than LEEWAY_HELD_BYTES_MAX (",
-                     late_budget_->bytes_max, " bytes a thread)")));
+                     trailing_budget_->bytes_max, " bytes a thread)")));
   }
-  late_budget_->bytes += push.bytes();
-  late_bytes_ += push.bytes();
-  frozen->second.has_late = true;
-  PushView late = ToPush(push);
-  late.keys = late.keys.EnsureOwned();
-  late.widths = late.widths.EnsureOwned();
-  late.values =
-      late.values.EnsureOwned();  // its worker is answered before the checkpoint is written
-  if (runtime::Planted<"late-push-counted-but-lacking">()) return;
-  late_.push_back(
+  trailing_budget_->bytes += push.bytes();
+  trailing_bytes_ += push.bytes();
+  frozen->second.has_trailing = true;
+  PushView trailing = ToPush(push);
+  trailing.keys = trailing.keys.EnsureOwned();
+  trailing.widths = trailing.widths.EnsureOwned();
+  trailing.values =
+      trailing.values.EnsureOwned();  // its worker is answered before the checkpoint is written
+  if (runtime::Planted<"trailing-push-counted-but-lacking">()) return;
+  trailing_.push_back(
       {.table = table.id(),
-       .settings = proto::SettingsOf(
-           table.SettingsAt(runtime::Planted<"late-settings-of-now">() ? 0 : push.request.clock)
+       .settings = proto::TableSettingsOf(
+           table.SettingsAt(runtime::Planted<"trailing-settings-of-now">() ? 0 : push.request.clock)
                .spec),
-       .push = std::move(late)});
+       .push = std::move(trailing)});
 }
 
 void ShardCut::Finish(std::vector<proto::ClientSession> sessions, ShardContent place) {
   if (done_ == nullptr) return;
   for (const auto& [id, store] : *stores_) {
-    if (!frozen_.contains(id)) Freeze(id, /*may_be_late=*/false);
+    if (!frozen_.contains(id)) Freeze(id, /*may_trail=*/false);
   }
-  FrozenShard frozen{.content = std::move(place), .late = std::move(late_)};
+  FrozenShard frozen{.content = std::move(place), .trailing = std::move(trailing_)};
   ShardContent& content = frozen.content;
   content.clock = order_.clock;
   content.base =
@@ -135,7 +137,7 @@ void ShardCut::Finish(std::vector<proto::ClientSession> sessions, ShardContent p
   for (auto& [id, snapshots] : frozen_) {
     const Table& table = *tables_->Find(id);
     generations[id] = snapshots.since.generation;
-    const bool needs_full = snapshots.has_late && snapshots.full.has_value();
+    const bool needs_full = snapshots.has_trailing && snapshots.full.has_value();
     content.tables.push_back(
         {.id = id,
          .spec = table.spec(),
@@ -150,12 +152,14 @@ void ShardCut::Fail(absl::Status why) {
   if (done_ != nullptr) std::exchange(done_, nullptr)(std::move(why));
 }
 
-absl::StatusOr<ShardContent> ApplyLatePushes(FrozenShard frozen) {
+absl::StatusOr<ShardContent> ApplyTrailingPushes(FrozenShard frozen) {
   for (ShardContent::Table& table : frozen.content.tables) {
-    const auto is_its = [&](const FrozenShard::LatePush& push) { return push.table == table.id; };
-    if (std::none_of(frozen.late.begin(), frozen.late.end(), is_its)) continue;
+    const auto is_its = [&](const FrozenShard::TrailingPush& push) {
+      return push.table == table.id;
+    };
+    if (std::none_of(frozen.trailing.begin(), frozen.trailing.end(), is_its)) continue;
     LEEWAY_ASSIGN_OR_RETURN(std::unique_ptr<Updater> updater, MakeUpdater(table.spec));
-    proto::TableSettings used = proto::SettingsOf(table.spec);
+    proto::TableSettings used = proto::TableSettingsOf(table.spec);
     const std::unique_ptr<ShardStore> copy =
         NewShardStore(table.spec,
                       {.table = table.id,
@@ -166,16 +170,16 @@ absl::StatusOr<ShardContent> ApplyLatePushes(FrozenShard frozen) {
     for (const FrozenPiece& piece : std::exchange(table.pieces, {})) {
       LEEWAY_RETURN_IF_ERROR(copy->Load(piece));
     }
-    for (const FrozenShard::LatePush& late : frozen.late) {
-      if (!is_its(late)) continue;
-      if (late.settings != used) {
-        const TableSpec spec = proto::WithSettings(table.spec, late.settings);
+    for (const FrozenShard::TrailingPush& trailing : frozen.trailing) {
+      if (!is_its(trailing)) continue;
+      if (trailing.settings != used) {
+        const TableSpec spec = proto::WithTableSettings(table.spec, trailing.settings);
         LEEWAY_ASSIGN_OR_RETURN(std::unique_ptr<Updater> other, MakeUpdater(spec));
         copy->UseSettings(spec, other.get());
         updater = std::move(other);
-        used = late.settings;
+        used = trailing.settings;
       }
-      LEEWAY_RETURN_IF_ERROR(copy->Apply(late.push));
+      LEEWAY_RETURN_IF_ERROR(copy->Apply(trailing.push));
     }
     table.pieces = copy->Freeze().pieces;
   }
@@ -205,8 +209,9 @@ absl::Status ShardCuts::Begin(const CutOrder& order, ShardCut::Done done) {
   }
   ShardCut::Admitted admitted;
   if (!runtime::Planted<"cut-without-admitted">()) admitted = state_->sessions.AdmittedAtOnce();
-  cut_ = std::make_unique<ShardCut>(order, &state_->context->tables, &state_->stores.all(), &saved_,
-                                    &state_->context->late, std::move(admitted), std::move(done));
+  cut_ =
+      std::make_unique<ShardCut>(order, &state_->context->tables, &state_->stores.all(), &saved_,
+                                 &state_->context->trailing, std::move(admitted), std::move(done));
   // Without any bound there is no clock to wait for.
   bounded || held ? FinishIfDue() : Finish();
   return absl::OkStatus();

@@ -43,13 +43,13 @@ struct CutOrder {
 
 // The result of a cut: one shard, to be written into a file.
 struct FrozenShard {
-  struct LatePush {
+  struct TrailingPush {
     std::uint32_t table = 0;
     proto::TableSettings settings;  // that hold in its clock
     PushView push;
   };
   ShardContent content;
-  std::vector<LatePush> late;  // in order; to be applied to the pieces of their tables
+  std::vector<TrailingPush> trailing;  // in order; to be applied to the pieces of their tables
 };
 
 // The newest checkpoints that have this shard, and up to which generation of its stores: by the
@@ -74,9 +74,9 @@ class ShardCut {
   // The highest number admitted of each worker (rank, incarnation), of pushes that are not held.
   using Admitted = std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t>;
 
-  // `late`: the budget of pushes that are kept. `done` is called with the result, once.
+  // `trailing`: the budget of pushes that are kept. `done` is called with the result, once.
   ShardCut(const CutOrder& order, Tables* tables, const Stores* stores, SavedGenerations* saved,
-           runtime::ByteBudget* late, Admitted admitted, Done done);
+           runtime::ByteBudget* trailing, Admitted admitted, Done done);
   ~ShardCut();
   ShardCut(const ShardCut&) = delete;
   ShardCut& operator=(const ShardCut&) = delete;
@@ -97,28 +97,28 @@ class ShardCut {
   struct Frozen {
     StoreSnapshot since;                // what is new since the base, or everything
     std::optional<StoreSnapshot> full;  // for pushes that are kept, where `since` is not everything
-    bool has_late = false;
+    bool has_trailing = false;
   };
 
   bool ByClock(const Table& table) const;
-  void Freeze(std::uint32_t table, bool may_be_late);
+  void Freeze(std::uint32_t table, bool may_trail);
 
   const CutOrder order_;
   const std::string base_folder_;  // empty: none, or not known here
   Tables* const tables_;
   const Stores* const stores_;
   SavedGenerations* const saved_;
-  runtime::ByteBudget* const late_budget_;
+  runtime::ByteBudget* const trailing_budget_;
   bool by_clock_ = false;  // there is a table with a bound on its staleness
   Admitted admitted_;
   std::map<std::uint32_t, Frozen> frozen_;  // by table
-  std::vector<FrozenShard::LatePush> late_;
-  std::uint64_t late_bytes_ = 0;
+  std::vector<FrozenShard::TrailingPush> trailing_;
+  std::uint64_t trailing_bytes_ = 0;
   Done done_;  // null once it was called
 };
 
-// The pieces of each table with the pushes that came late. Any thread.
-absl::StatusOr<ShardContent> ApplyLatePushes(FrozenShard frozen);
+// The pieces of each table with its trailing pushes. Any thread.
+absl::StatusOr<ShardContent> ApplyTrailingPushes(FrozenShard frozen);
 
 // The cuts of one shard, of which one at a time is under way. Used by the head alone.
 class ShardCuts {

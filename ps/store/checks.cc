@@ -13,13 +13,13 @@
 namespace leeway::ps {
 namespace {
 
-bool AllBelongHere(const StorePlace& place, std::span<const std::uint64_t> keys) {
-  if (std::has_single_bit(place.num_shards)) {
-    return ChosenKernels().all_in_shard(keys.data(), keys.size(), place.num_shards - 1,
-                                        place.shard);
+bool AllBelongHere(const StoreContext& context, std::span<const std::uint64_t> keys) {
+  if (std::has_single_bit(context.num_shards)) {
+    return ChosenKernels().all_in_shard(keys.data(), keys.size(), context.num_shards - 1,
+                                        context.shard);
   }
   return std::all_of(keys.begin(), keys.end(),
-                     [&](std::uint64_t key) { return BelongsHere(place, key); });
+                     [&](std::uint64_t key) { return BelongsHere(context, key); });
 }
 
 using Widths = absl::flat_hash_map<std::uint64_t, std::uint32_t>;
@@ -50,41 +50,43 @@ absl::Status CheckRate(const TableSpec& spec, double learning_rate) {
                  ", but must be finite and not negative");
 }
 
-absl::Status CheckKeys(const TableSpec& spec, const StorePlace& place,
+absl::Status CheckKeys(const TableSpec& spec, const StoreContext& context,
                        const runtime::Buffer& keys) {
   if (keys.size() % sizeof(std::uint64_t) != 0) {
     return Invalid(spec, "its keys have 8 bytes each, but ", keys.size(), " bytes were sent");
   }
   const auto all = keys.as<std::uint64_t>();
-  if (AllBelongHere(place, all)) return absl::OkStatus();
+  if (AllBelongHere(context, all)) return absl::OkStatus();
   const auto wrong = std::find_if_not(all.begin(), all.end(),
-                                      [&](std::uint64_t key) { return BelongsHere(place, key); });
-  return Invalid(spec, "key ", *wrong, " was sent to shard ", place.shard, " of ", place.num_shards,
-                 ", but belongs to shard ", proto::ShardOfKey(*wrong, place.num_shards));
+                                      [&](std::uint64_t key) { return BelongsHere(context, key); });
+  return Invalid(spec, "key ", *wrong, " was sent to shard ", context.shard, " of ",
+                 context.num_shards, ", but belongs to shard ",
+                 proto::ShardOfKey(*wrong, context.num_shards));
 }
 
-absl::Status CheckPullSize(const TableSpec& spec, const StorePlace& place, std::uint64_t bytes) {
-  if (bytes <= place.pull_bytes_max) return absl::OkStatus();
+absl::Status CheckPullSize(const TableSpec& spec, const StoreContext& context,
+                           std::uint64_t bytes) {
+  if (bytes <= context.pull_bytes_max) return absl::OkStatus();
   return absl::ResourceExhaustedError(
       absl::StrCat("table '", spec.name, "': a pull of ", bytes, " bytes, but a reply holds ",
-                   place.pull_bytes_max, " at most; pull fewer keys at a time or raise ",
+                   context.pull_bytes_max, " at most; pull fewer keys at a time or raise ",
                    "LEEWAY_MESSAGE_BYTES_MAX"));
 }
 
-bool BelongsHere(const StorePlace& place, std::uint64_t key) {
-  return proto::ShardOfKey(key, place.num_shards) == place.shard;
+bool BelongsHere(const StoreContext& context, std::uint64_t key) {
+  return proto::ShardOfKey(key, context.num_shards) == context.shard;
 }
 
-absl::Status CheckRowsHere(const TableSpec& spec, const StorePlace& place, const Updater& updater,
-                           const FrozenPiece& piece) {
+absl::Status CheckRowsHere(const TableSpec& spec, const StoreContext& context,
+                           const Updater& updater, const FrozenPiece& piece) {
   LEEWAY_RETURN_IF_ERROR(CheckPiece(spec, updater, piece));
   const auto keys = piece.keys.as<std::uint64_t>();
   const auto steps = piece.steps.as<std::uint64_t>();
   for (std::size_t i = 0; i < keys.size(); ++i) {
-    if (steps[i] == 0 || BelongsHere(place, keys[i])) continue;
-    return Invalid(spec, "a piece with key ", keys[i], " for shard ", place.shard, " of ",
-                   place.num_shards, ", but it belongs to shard ",
-                   proto::ShardOfKey(keys[i], place.num_shards));
+    if (steps[i] == 0 || BelongsHere(context, keys[i])) continue;
+    return Invalid(spec, "a piece with key ", keys[i], " for shard ", context.shard, " of ",
+                   context.num_shards, ", but it belongs to shard ",
+                   proto::ShardOfKey(keys[i], context.num_shards));
   }
   return absl::OkStatus();
 }

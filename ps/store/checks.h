@@ -27,10 +27,11 @@ std::string Count(std::uint64_t number, absl::string_view noun);
 absl::Status CheckRate(const TableSpec& spec, double learning_rate);
 
 // Whole numbers of keys, all of which belong to the shard.
-absl::Status CheckKeys(const TableSpec& spec, const StorePlace& place, const runtime::Buffer& keys);
+absl::Status CheckKeys(const TableSpec& spec, const StoreContext& context,
+                       const runtime::Buffer& keys);
 
 // Whether a row's key belongs to the shard.
-bool BelongsHere(const StorePlace& place, std::uint64_t key);
+bool BelongsHere(const StoreContext& context, std::uint64_t key);
 
 // Whether an aggregate has so many elements, and a rate that a push may have.
 template <class Compute>
@@ -44,8 +45,8 @@ absl::Status CheckAggregate(const TableSpec& spec, const AggregatedPush& aggrega
 }
 
 // CheckPiece, and whether all rows that are there belong to the shard.
-absl::Status CheckRowsHere(const TableSpec& spec, const StorePlace& place, const Updater& updater,
-                           const FrozenPiece& piece);
+absl::Status CheckRowsHere(const TableSpec& spec, const StoreContext& context,
+                           const Updater& updater, const FrozenPiece& piece);
 
 // Which pushes of rows can be combined: those that give a row the same width. Of each push, in that
 // order, whether it can be combined with those before it that can: OK, or INVALID_ARGUMENT that
@@ -56,7 +57,7 @@ std::vector<absl::Status> CheckWidthsTogether(const ShardStore& store,
                                               std::span<const PushView> pushes);
 
 // Whether a pull may gather so much.
-absl::Status CheckPullSize(const TableSpec& spec, const StorePlace& place, std::uint64_t bytes);
+absl::Status CheckPullSize(const TableSpec& spec, const StoreContext& context, std::uint64_t bytes);
 
 // The rate of the last push that has one, or else NaN.
 double LastRate(std::span<const PushView> pushes);

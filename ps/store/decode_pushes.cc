@@ -30,13 +30,13 @@ bool IsMalformedEncoding(const absl::Status& status) {
   return status.GetPayload(kMalformed).has_value();
 }
 
-PushDecoder::PushDecoder(const TableSpec& spec, const StorePlace& place, const Updater* updater,
+PushDecoder::PushDecoder(const TableSpec& spec, const StoreContext& context, const Updater* updater,
                          const compress::TableCodecs* codecs)
-    : spec_(spec), place_(place), updater_(updater), codecs_(codecs) {}
+    : spec_(spec), context_(context), updater_(updater), codecs_(codecs) {}
 
 std::uint64_t PushDecoder::ElementsOf(const PushView& push) const {
   if (spec_.kind == TableKind::kDense) {
-    return proto::ElementsInBlock(spec_, place_.block_bytes, push.block);
+    return proto::ElementsInBlock(spec_, context_.block_bytes, push.block);
   }
   return push.keys.size() / sizeof(std::uint64_t) * spec_.row_width;
 }
@@ -56,13 +56,13 @@ absl::Status PushDecoder::Check(const PushView& push, const ShardStore& plain) c
   const Codec& codec = *CodecOf(push).codec;
   if (spec_.kind == TableKind::kDense) {
     const bool here =
-        push.block < proto::NumBlocks(spec_, place_.block_bytes) &&
-        proto::ShardOfBlock(place_.table, push.block, place_.num_shards) == place_.shard;
+        push.block < proto::NumBlocks(spec_, context_.block_bytes) &&
+        proto::ShardOfBlock(context_.table, push.block, context_.num_shards) == context_.shard;
     if (!here || !push.keys.empty() || !push.widths.empty()) return plain.Check(push);
     LEEWAY_RETURN_IF_ERROR(CheckRate(spec_, push.learning_rate));
     return Marked(codec.Check(push.values.bytes(), ShapeOf(push)));
   }
-  LEEWAY_RETURN_IF_ERROR(CheckKeys(spec_, place_, push.keys));
+  LEEWAY_RETURN_IF_ERROR(CheckKeys(spec_, context_, push.keys));
   LEEWAY_RETURN_IF_ERROR(CheckRate(spec_, push.learning_rate));
   const absl::StatusOr<compress::CodedRows> rows =
       compress::ParseCodedRows(push.values.bytes(), push.keys.size() / sizeof(std::uint64_t),

@@ -20,7 +20,7 @@ bool IsMalformedEncoding(const absl::Status& status);
 class PushDecoder {
  public:
   // `updater` and `codecs` outlive it.
-  PushDecoder(const TableSpec& spec, const StorePlace& place, const Updater* updater,
+  PushDecoder(const TableSpec& spec, const StoreContext& context, const Updater* updater,
               const compress::TableCodecs* codecs);
 
   // As ShardStore::UseSettings.
@@ -61,7 +61,7 @@ class PushDecoder {
   std::vector<PushView> Joined(std::span<const PushView> pushes) const;
 
   TableSpec spec_;
-  const StorePlace place_;
+  const StoreContext context_;
   const Updater* updater_;
   const compress::TableCodecs* const codecs_;
 };

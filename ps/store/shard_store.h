@@ -129,7 +129,8 @@ class ShardStore {
   virtual absl::StatusOr<bool> EncodedNonFinite(const PushView& /*push*/) const { return false; }
 
   // From now on updates are made by `updater`, of the same kind with the same state, and with the
-  // rates of `spec`: of the same table with other settings (proto/messages/settings_schedule.h).
+  // rates of `spec`: of the same table with other settings
+  // (proto/messages/table_settings_schedule.h).
   virtual void UseSettings(const TableSpec& spec, const Updater* updater) = 0;
 
   // Checks and applies one push. Where there is no memory std::bad_alloc is thrown; nothing of a
@@ -216,7 +217,8 @@ class ShardStore {
   std::uint64_t Digest() { return ps::Digest(Freeze().pieces); }
 };
 
-struct StorePlace {
+// The shard, the table and the cluster that a store is of, and the memory that it takes.
+struct StoreContext {
   std::uint32_t table = 0;
   std::uint32_t shard = 0;
   std::uint32_t num_shards = 1;

@@ -24,7 +24,7 @@ struct Counters {
   std::uint64_t stale_epoch = 0;       // answered ABORTED
   std::uint64_t unavailable = 0;       // answered UNAVAILABLE
   std::uint64_t refused = 0;           // answered with a final error
-  std::uint64_t deadlines = 0;         // held pulls answered DEADLINE_EXCEEDED
+  std::uint64_t deadlines = 0;         // pending pulls answered DEADLINE_EXCEEDED
   std::uint64_t nonfinite_pushes = 0;  // with NaN or infinity, refused ones included
   std::uint64_t clocks_closed = 0;     // BSP: with contributions
   std::uint64_t late_pushes = 0;       // BSP: counted in a later clock than their own

@@ -33,27 +33,29 @@ compress::TableCodecs Table::CodecsOf(const TableSpec& spec) {
   return {.choices = {compress::TableCodec()}, .texts = {spec.codec}};
 }
 
-std::unique_ptr<HeldSettings> Table::NewSettings(std::uint32_t number, const TableSpec& spec,
-                                                 std::unique_ptr<Updater> updater) {
-  return std::make_unique<HeldSettings>(HeldSettings{.number = number,
-                                                     .spec = spec,
-                                                     .updater = std::move(updater),
-                                                     .policy = Policy(spec.consistency)});
+std::unique_ptr<PreparedTableSettings> Table::NewSettings(std::uint32_t number,
+                                                          const TableSpec& spec,
+                                                          std::unique_ptr<Updater> updater) {
+  return std::make_unique<PreparedTableSettings>(
+      PreparedTableSettings{.number = number,
+                            .spec = spec,
+                            .updater = std::move(updater),
+                            .policy = Policy(spec.consistency)});
 }
 
-const HeldSettings* Table::FindSettings(std::uint32_t number) const {
+const PreparedTableSettings* Table::FindSettings(std::uint32_t number) const {
   // Late ones are asked for most.
   const auto found = std::find_if(settings_.rbegin(), settings_.rend(),
                                   [&](const auto& one) { return one->number == number; });
   return found == settings_.rend() ? nullptr : found->get();
 }
 
-const HeldSettings& Table::SettingsAt(std::uint64_t clock) const {
+const PreparedTableSettings& Table::SettingsAt(std::uint64_t clock) const {
   const proto::TableSettings* const settings = settings_schedule_.At(clock);
   return *(settings == nullptr ? settings_.front().get() : FindSettings(settings->number));
 }
 
-const HeldSettings& Table::SettingsFor(std::uint64_t clock) const {
+const PreparedTableSettings& Table::SettingsFor(std::uint64_t clock) const {
   return SettingsAt(runtime::Planted<"settings-when-heard">() ? kClockMax : clock);
 }
 
@@ -67,7 +69,7 @@ bool Table::is_ever_bounded() const {
 absl::Status Table::Follow(std::span<const proto::TableSettings> all) {
   for (const proto::TableSettings& settings : all) {
     if (FindSettings(settings.number) != nullptr) continue;
-    const TableSpec other = proto::WithSettings(spec(), settings);
+    const TableSpec other = proto::WithTableSettings(spec(), settings);
     LEEWAY_ASSIGN_OR_RETURN(std::unique_ptr<Updater> updater, MakeUpdater(other));
     LEEWAY_RETURN_IF_ERROR(CouldHave(other, *updater));
     settings_.push_back(NewSettings(settings.number, other, std::move(updater)));
@@ -153,7 +155,7 @@ void Tables::Follow(const std::vector<proto::CodecSwitch>& changes) {
 
 absl::Status Tables::Follow(const std::vector<proto::TableSettings>& settings) {
   absl::Status all;
-  for (auto& [id, table] : tables_) all.Update(table.Follow(proto::SettingsOf(settings, id)));
+  for (auto& [id, table] : tables_) all.Update(table.Follow(proto::TableSettingsOf(settings, id)));
   return all;
 }
 

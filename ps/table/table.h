@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "compress/codec_schedule.h"
 #include "compress/table_codec.h"
-#include "proto/messages/settings_schedule.h"
+#include "proto/messages/table_settings_schedule.h"
 #include "ps/consistency/policy.h"
 #include "ps/store/shard_store.h"
 #include "ps/table/counters.h"
@@ -22,7 +22,7 @@
 namespace leeway::ps {
 
 // The settings of a table, which do not shape its data, as they hold for some clocks.
-struct HeldSettings {
+struct PreparedTableSettings {
   std::uint32_t number = 0;  // proto::TableSettings::number; 0: as it was created
   TableSpec spec;
   std::unique_ptr<Updater> updater;
@@ -42,12 +42,12 @@ class Table {
   const Updater* updater() const { return settings_.front()->updater.get(); }
 
   // The settings of that clock. The reference is good for as long as the table is.
-  const HeldSettings& SettingsAt(std::uint64_t clock) const;
+  const PreparedTableSettings& SettingsAt(std::uint64_t clock) const;
   // The settings of a push or a pull of that clock, at the head.
-  const HeldSettings& SettingsFor(std::uint64_t clock) const;
+  const PreparedTableSettings& SettingsFor(std::uint64_t clock) const;
   // The settings of that number, also if they are only announced; null: not known here yet.
-  const HeldSettings* FindSettings(std::uint32_t number) const;
-  const HeldSettings& newest_settings() const { return SettingsAt(kClockMax); }
+  const PreparedTableSettings* FindSettings(std::uint32_t number) const;
+  const PreparedTableSettings& newest_settings() const { return SettingsAt(kClockMax); }
   // Pushes are held until their clock closes: the same in all clocks in which there are any.
   bool is_bsp() const { return newest_settings().policy.consistency().is_bsp(); }
   // Workers of it may be in several clocks at a time and yet are bounded, by some settings.
@@ -76,13 +76,14 @@ class Table {
 
  private:
   static compress::TableCodecs CodecsOf(const TableSpec& spec);
-  static std::unique_ptr<HeldSettings> NewSettings(std::uint32_t number, const TableSpec& spec,
-                                                   std::unique_ptr<Updater> updater);
+  static std::unique_ptr<PreparedTableSettings> NewSettings(std::uint32_t number,
+                                                            const TableSpec& spec,
+                                                            std::unique_ptr<Updater> updater);
 
   std::uint32_t id_;
   // By number, the first as it was created. None is ever dropped: stores point to updaters.
-  std::vector<std::unique_ptr<HeldSettings>> settings_;
-  proto::SettingsSchedule settings_schedule_;
+  std::vector<std::unique_ptr<PreparedTableSettings>> settings_;
+  proto::TableSettingsSchedule settings_schedule_;
   compress::TableCodecs codecs_;
   compress::CodecSchedule schedule_;
   mutable StalenessCounts staleness_;

@@ -83,28 +83,28 @@ TEST_F(EarlyRequests, OfTooManyRefusalsTheOldestAreNotTakenForSuccess) {
 
 TEST(PendingPullsTest, WhatTheyAreChargedIsGivenBack) {
   runtime::ByteBudget budget{.bytes_max = 1 << 20};
-  PendingPulls held(&budget);
+  PendingPulls pending(&budget);
   for (std::uint64_t sequence = 1; sequence <= 3; ++sequence) {
     PendingPull pull;
     pull.needed = sequence;
     pull.inbound = Request(sequence, 0);
-    held.Add(std::move(pull));
+    pending.Add(std::move(pull));
   }
   EXPECT_GT(budget.bytes, 0u);
-  EXPECT_EQ(held.TakeNeeding(1).size(), 1u);
-  held.DropWorker(0);
+  EXPECT_EQ(pending.TakeNeeding(1).size(), 1u);
+  pending.DropWorker(0);
   EXPECT_EQ(budget.bytes, 0u);
 }
 
 TEST(PendingPullsTest, OneThatIsSentAgainStaysOne) {
   runtime::ByteBudget budget{.bytes_max = 1 << 20};
-  PendingPulls held(&budget);
+  PendingPulls pending(&budget);
   PendingPull pull;
   pull.inbound = Request(1, 0);
   const proto::RequestId id = pull.inbound.request.id;
-  held.Add(std::move(pull));
-  EXPECT_TRUE(held.Redirect(id, 8));
-  const std::vector<PendingPull> taken = held.TakeAll();
+  pending.Add(std::move(pull));
+  EXPECT_TRUE(pending.Redirect(id, 8));
+  const std::vector<PendingPull> taken = pending.TakeAll();
   ASSERT_EQ(taken.size(), 1u);
   EXPECT_EQ(taken[0].inbound.peer, 8u);
 }

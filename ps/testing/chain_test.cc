@@ -132,12 +132,12 @@ TEST(Chain, SettingsHoldFromTheirClockOnInEveryReplica) {
     bench.SetChain({0, 1});
     bench.Publish();
     PushClock(bench, table, 0);
-    bench.map.settings = {{.table = table,
-                           .number = 1,
-                           .since = 2,
-                           .decided = true,
-                           .parameters = {{"learning_rate", 0.5}},
-                           .staleness = mode.consistency.staleness}};
+    bench.map.table_settings = {{.table = table,
+                                 .number = 1,
+                                 .since = 2,
+                                 .decided = true,
+                                 .parameters = {{"learning_rate", 0.5}},
+                                 .staleness = mode.consistency.staleness}};
     bench.Publish();
     bench.UntilIdle();
     // Worker 0 is ahead where it may be: what worker 1 pushes in clock 1 comes last.

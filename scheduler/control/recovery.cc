@@ -47,7 +47,7 @@ void Recovery::GoOnFrom(State state) {
   if (!runtime::Planted<"codecs-lost-in-restart">()) switches->Restore(state.codecs);
   if (!runtime::Planted<"pins-lost-in-restart">()) s_->codecs->RestorePinned(state.pinned);
   if (!runtime::Planted<"settings-lost-in-restart">()) {
-    changes->Restore(state.settings, state.ever_bounded);
+    changes->Restore(state.table_settings, state.ever_bounded);
   }
   // Behind every version that any node may have seen.
   s_->maps->Restore(state.version + (runtime::Planted<"version-of-before">() ? 0 : 1), state.epoch);
@@ -232,7 +232,7 @@ State Recovery::Collect() const {
   state.next_table = catalogue.next_id();
   state.barriers = s_->barriers->barriers().state();
   state.codecs = s_->codecs->switches()->entries();
-  state.settings = changes.entries();
+  state.table_settings = changes.entries();
   state.ever_bounded = changes.ever_bounded();
   state.pinned = s_->codecs->pinned();
   state.restoration = s_->checkpoints->restoration().state();

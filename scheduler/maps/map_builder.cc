@@ -72,10 +72,10 @@ std::shared_ptr<proto::ClusterMap> MakeMap(const MembershipTable& members,
 
 std::shared_ptr<const proto::ClusterMap> MapBuilder::Next(
     const MembershipTable& members, const std::vector<proto::Chain>& chains,
-    std::vector<proto::CodecSwitch> codecs, std::vector<proto::TableSettings> settings) {
+    std::vector<proto::CodecSwitch> codecs, std::vector<proto::TableSettings> table_settings) {
   std::shared_ptr<proto::ClusterMap> map = MakeMap(members, chains);
   map->codecs = std::move(codecs);
-  map->settings = std::move(settings);
+  map->table_settings = std::move(table_settings);
   map->version = (newest_->version / kVersionStride + 1) * kVersionStride;
   map->epoch = newest_->epoch;
   const bool moved = map->owners != newest_->owners || map->replicas != newest_->replicas;
@@ -90,10 +90,10 @@ std::shared_ptr<const proto::ClusterMap> MapBuilder::Next(
 void MapBuilder::Restore(std::uint64_t version, std::uint64_t epoch, const MembershipTable& members,
                          const std::vector<proto::Chain>& chains,
                          std::vector<proto::CodecSwitch> codecs,
-                         std::vector<proto::TableSettings> settings) {
+                         std::vector<proto::TableSettings> table_settings) {
   std::shared_ptr<proto::ClusterMap> map = MakeMap(members, chains);
   map->codecs = std::move(codecs);
-  map->settings = std::move(settings);
+  map->table_settings = std::move(table_settings);
   map->version = version;
   map->epoch = epoch;
   NoteChanges(chains, epoch);

@@ -20,16 +20,17 @@ inline constexpr std::uint64_t kVersionStride = 100;
 
 class MapBuilder {
  public:
-  // The map after a change of `members`, of the chains, of `codecs` or of `settings`: one version
-  // on. The epoch is 0 until there are chains, and grows whenever they or the servers change.
-  std::shared_ptr<const proto::ClusterMap> Next(const MembershipTable& members,
-                                                const std::vector<proto::Chain>& chains,
-                                                std::vector<proto::CodecSwitch> codecs = {},
-                                                std::vector<proto::TableSettings> settings = {});
+  // The map after a change of `members`, of the chains, of `codecs` or of `table_settings`: one
+  // version on. The epoch is 0 until there are chains, and grows whenever they or the servers
+  // change.
+  std::shared_ptr<const proto::ClusterMap> Next(
+      const MembershipTable& members, const std::vector<proto::Chain>& chains,
+      std::vector<proto::CodecSwitch> codecs = {},
+      std::vector<proto::TableSettings> table_settings = {});
   // Goes on behind a map of that version and epoch, which had these members and chains.
   void Restore(std::uint64_t version, std::uint64_t epoch, const MembershipTable& members,
                const std::vector<proto::Chain>& chains, std::vector<proto::CodecSwitch> codecs = {},
-               std::vector<proto::TableSettings> settings = {});
+               std::vector<proto::TableSettings> table_settings = {});
 
   const std::shared_ptr<const proto::ClusterMap>& newest() const { return newest_; }
 

@@ -45,9 +45,9 @@ std::uint64_t MapPublisher::VersionFor(const Node& node) const {
 
 void MapPublisher::Publish(std::shared_ptr<const proto::ClusterMap> map, absl::Time now) {
   if (map_ == nullptr || map_->epoch != map->epoch) epoch_version_ = map->version;
-  const bool same_settings =
-      map_ == nullptr ? map->settings.empty() : map_->settings == map->settings;
-  if (!same_settings) settings_version_ = map->version;
+  const bool same_table_settings =
+      map_ == nullptr ? map->table_settings.empty() : map_->table_settings == map->table_settings;
+  if (!same_table_settings) table_settings_version_ = map->version;
   map_ = std::move(map);
   NoteWhoKeepsShards();
   Advance(now);
@@ -110,7 +110,8 @@ bool MapPublisher::WorkersMayHaveIt(absl::Time now) {
   if (workers_held_ && !runtime::Planted<"held-workers-told">()) return false;
   if (ServersHaveIt()) return true;
   // Otherwise a server would answer by the old settings of a table that workers know to be changed.
-  if (!ServersHave(settings_version_) && !runtime::Planted<"urgent-settings-early">()) return false;
+  if (!ServersHave(table_settings_version_) && !runtime::Planted<"urgent-settings-early">())
+    return false;
   if (urgent_until_ == absl::InfiniteFuture()) return false;
   if (now >= urgent_until_ && !runtime::Planted<"urgent-waits-for-all">()) return true;
   const std::vector<Node*> servers = members_->Alive(Role::kServer);

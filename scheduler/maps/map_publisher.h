@@ -80,7 +80,7 @@ class MapPublisher {
   const Send send_;
   std::shared_ptr<const proto::ClusterMap> map_;
   std::uint64_t epoch_version_ = 0;             // of the first map of its epoch
-  std::uint64_t settings_version_ = 0;          // of the first map with its tables' settings
+  std::uint64_t table_settings_version_ = 0;    // of the first map with its tables' settings
   std::map<std::uint32_t, Progress> progress_;  // by node id
   std::set<std::uint32_t> keepers_;             // node ids: servers that have shards by the map
   std::set<std::uint32_t> concerned_;           // ranks, while the map is urgent

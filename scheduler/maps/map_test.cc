@@ -156,7 +156,7 @@ TEST_F(MapTest, AnUrgentMapThatChangesATableWaitsForEveryServerWithShards) {
   publisher_.Advance(now_ + kUrgentPatience);
   EXPECT_THAT(Sent(), IsEmpty());
   // The next one tells the same of tables: it is enough that all have the one before.
-  publisher_.Publish(maps_.Next(members_, planner_.chains(), {}, changed->settings), now_);
+  publisher_.Publish(maps_.Next(members_, planner_.chains(), {}, changed->table_settings), now_);
   Sent();
   publisher_.OnAck(*nodes_[0], 1 * kVersionStride, now_);
   publisher_.OnAck(*nodes_[1], 2 * kVersionStride, now_);
@@ -243,7 +243,7 @@ TEST_F(MapTest, WorkersDoNotWaitForAServerWithoutShards) {
   publisher_.OnAck(*nodes_[0], 3 * kVersionStride, now_);
   EXPECT_THAT(Sent(), ElementsAre(Pair(4, 3)));
   // Once it is to have some, workers wait for it, whatever the map is about.
-  auto joining = *maps_.Next(members_, planner_.chains(), {}, changed->settings);
+  auto joining = *maps_.Next(members_, planner_.chains(), {}, changed->table_settings);
   joining.replicas.push_back({.shard = 0, .place = {.server_rank = 2}, .joining = true});
   publisher_.Publish(std::make_shared<const proto::ClusterMap>(joining), now_);
   Sent();

@@ -12,13 +12,13 @@ void FailureDetector::Heard(std::uint32_t node, absl::Time now) {
 }
 
 std::vector<std::uint32_t> FailureDetector::Silent(absl::Time now) {
-  const absl::Duration late =
+  const absl::Duration delay =
       asked_ == absl::InfinitePast() ? absl::ZeroDuration() : now - asked_ - interval_;
   asked_ = now;
   std::vector<std::uint32_t> silent;
   for (auto& [node, heard] : heard_) {
-    if (late > interval_ && !runtime::Planted<"stopped-scheduler-counts">())
-      heard = std::min(now, heard + late);
+    if (delay > interval_ && !runtime::Planted<"stopped-scheduler-counts">())
+      heard = std::min(now, heard + delay);
     if (now - heard > (runtime::Planted<"silent-at-half">() ? timeout_ / 2 : timeout_))
       silent.push_back(node);
   }

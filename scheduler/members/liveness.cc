@@ -72,7 +72,7 @@ bool Liveness::HearsNobody() const {
 }
 
 // True for at most Config::scheduler_timeout, which is how long nodes go on without a scheduler.
-bool Liveness::IsCutOff(bool somebody_is_late) {
+bool Liveness::IsCutOff(bool somebody_is_silent) {
   if (runtime::Planted<"cut-off-not-seen">()) return false;
   if (!HearsNobody()) {
     if (!cut_off_since_.has_value()) return false;
@@ -85,7 +85,7 @@ bool Liveness::IsCutOff(bool somebody_is_late) {
     return true;
   }
   if (!cut_off_since_.has_value()) {
-    if (!somebody_is_late) return false;
+    if (!somebody_is_silent) return false;
     cut_off_since_ = Now();
     runtime::LogWarning(
         "no server is heard any more: the scheduler takes itself for cut off, and nobody "

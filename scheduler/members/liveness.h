@@ -60,7 +60,7 @@ class Liveness {
 
  private:
   bool HearsNobody() const;
-  bool IsCutOff(bool somebody_is_late);
+  bool IsCutOff(bool somebody_is_silent);
   void SuspicionOver(std::uint32_t node);
   absl::Duration SuspicionPatience() const;
   bool CanBeTakenOver(const Node& server) const;

@@ -245,7 +245,7 @@ State StateFrom(const Json& json) {
     for (const Json& change : json.at("codecs")) state.codecs.push_back(CodecSwitchFrom(change));
   }
   if (json.contains("settings")) {
-    for (const Json& one : json.at("settings")) state.settings.push_back(SettingsFrom(one));
+    for (const Json& one : json.at("settings")) state.table_settings.push_back(SettingsFrom(one));
   }
   if (json.contains("ever_bounded")) {
     state.ever_bounded = json.at("ever_bounded").get<decltype(state.ever_bounded)>();
@@ -282,7 +282,7 @@ std::string EncodeState(const State& state) {
                      {"next_table", state.next_table},
                      {"barriers", ToJson(state.barriers)},
                      {"codecs", ListToJson(state.codecs)},
-                     {"settings", ListToJson(state.settings)},
+                     {"settings", ListToJson(state.table_settings)},
                      {"ever_bounded", state.ever_bounded},
                      {"pinned", state.pinned},
                      {"restoration",

@@ -35,9 +35,9 @@ struct State {
   std::vector<TableCatalogue::Entry> tables;  // that are installed
   std::uint32_t next_table = 1;
   Barriers::State barriers;
-  std::vector<proto::CodecSwitch> codecs;      // CodecSwitches::entries
-  std::vector<proto::TableSettings> settings;  // TableChanges::entries
-  std::set<std::uint32_t> ever_bounded;        // TableChanges::ever_bounded
+  std::vector<proto::CodecSwitch> codecs;            // CodecSwitches::entries
+  std::vector<proto::TableSettings> table_settings;  // TableChanges::entries
+  std::set<std::uint32_t> ever_bounded;              // TableChanges::ever_bounded
   std::set<std::uint32_t> pinned;  // tables with codec auto whose codec a command has set
   Restoration::State restoration;
 };

@@ -267,7 +267,7 @@ void TableCatalogue::Give(const Request& request, const Entry& entry) {
   reply.table = entry.id;
   reply.spec = entry.spec;
   reply.combine = entry.combine;
-  reply.settings = members_->SettingsOf(entry.id);
+  reply.table_settings = members_->TableSettingsOf(entry.id);
   Answer(request, std::move(reply));
 }
 

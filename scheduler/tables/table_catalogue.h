@@ -45,7 +45,7 @@ class TableCatalogue {
     virtual absl::Status CheckCodecs(const TableSpec& spec) const = 0;
     // The table's description with all changes since it was created (table_changes.h).
     virtual TableSpec SpecOf(const Entry& table) const { return table.spec; }
-    virtual std::vector<proto::TableSettings> SettingsOf(std::uint32_t /*table*/) const {
+    virtual std::vector<proto::TableSettings> TableSettingsOf(std::uint32_t /*table*/) const {
       return {};
     }
   };

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "proto/messages/limits.h"
-#include "proto/messages/settings_schedule.h"
+#include "proto/messages/table_settings_schedule.h"
 #include "proto/tables/table_difference.h"
 #include "runtime/base/mutants.h"
 
@@ -64,9 +64,9 @@ void TableChanges::Change(const TableCatalogue::Entry& table, const TableSpec& w
   std::vector<proto::TableSettings>& settings = settings_[table.id];
   if (is == wanted) return done(settings.empty() ? 0 : settings.back().since);
   const std::uint32_t number = settings.empty() ? 1 : settings.back().number + 1;
-  if (number > proto::kSettingsMax) {
+  if (number > proto::kTableSettingsMax) {
     return done(absl::ResourceExhaustedError(
-        absl::StrCat("table '", is.name, "' was changed ", proto::kSettingsMax, " times")));
+        absl::StrCat("table '", is.name, "' was changed ", proto::kTableSettingsMax, " times")));
   }
   Pending& pending = pending_[table.id];
   pending.name = is.name;
@@ -93,7 +93,7 @@ bool TableChanges::AskedForAgain(const TableCatalogue::Entry& table, const Table
   const proto::TableSettings* const announced = Announced(table.id);
   return !runtime::Planted<"asked-again-is-another-change">() && announced != nullptr &&
          !from.has_value() && !pending_.contains(table.id) &&
-         proto::WithSettings(table.spec, *announced) == wanted;
+         proto::WithTableSettings(table.spec, *announced) == wanted;
 }
 
 bool TableChanges::OnInstalled(std::uint32_t server, const proto::InstallTableReply& reply) {
@@ -142,7 +142,7 @@ void TableChanges::AnnounceIfAgreed(std::uint32_t table) {
   pending.agreed = true;
   const std::vector<proto::TableSettings>& all = settings_[table];
   const std::uint32_t number = all.empty() ? 1 : all.back().number + 1;
-  proto::TableSettings next = proto::SettingsOf(pending.asked.spec);
+  proto::TableSettings next = proto::TableSettingsOf(pending.asked.spec);
   next.table = table;
   next.number = number;
   Add(next);
@@ -168,7 +168,7 @@ void TableChanges::Decided(std::uint32_t table, std::uint64_t clock) {
   all.back().since = clock;
   all.back().decided = true;
   if (all.size() >
-      (runtime::Planted<"settings-of-slow-workers-forgotten">() ? 1 : proto::kSettingsToldMax))
+      (runtime::Planted<"settings-of-slow-workers-forgotten">() ? 1 : proto::kTableSettingsToldMax))
     all.erase(all.begin());
   ++changes_;
   const auto pending = pending_.extract(table);  // after a restart there is none
@@ -208,7 +208,7 @@ TableSpec TableChanges::SpecOf(const TableCatalogue::Entry& table) const {
   if (found == settings_.end()) return table.spec;
   for (auto it = found->second.rbegin(); it != found->second.rend(); ++it) {
     if (it->decided || runtime::Planted<"announced-is-decided">())
-      return proto::WithSettings(table.spec, *it);
+      return proto::WithTableSettings(table.spec, *it);
   }
   return table.spec;
 }

@@ -271,13 +271,13 @@ TEST_F(TableChangesTest, AskedForAgainAfterARestartItIsTheSameChange) {
 }
 
 TEST_F(TableChangesTest, TellsTheLastOnesAlone) {
-  for (std::uint32_t i = 1; i <= 2 * proto::kSettingsToldMax; ++i) {
+  for (std::uint32_t i = 1; i <= 2 * proto::kTableSettingsToldMax; ++i) {
     Change(WithRate(1.0 / i), /*from=*/i);
     Agree(2);
     Agree(3);
   }
-  EXPECT_THAT(changes_->entries(), SizeIs(proto::kSettingsToldMax));
-  EXPECT_EQ(changes_->entries().back().number, 2 * proto::kSettingsToldMax);
+  EXPECT_THAT(changes_->entries(), SizeIs(proto::kTableSettingsToldMax));
+  EXPECT_EQ(changes_->entries().back().number, 2 * proto::kTableSettingsToldMax);
 }
 
 }  // namespace

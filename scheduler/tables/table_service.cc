@@ -213,7 +213,7 @@ TableSpec TableService::SpecOf(const TableCatalogue::Entry& table) const {
   return table_changes_.SpecOf(table);
 }
 
-std::vector<proto::TableSettings> TableService::SettingsOf(std::uint32_t table) const {
+std::vector<proto::TableSettings> TableService::TableSettingsOf(std::uint32_t table) const {
   return table_changes_.EntriesOf(table);
 }
 

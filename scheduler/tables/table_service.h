@@ -83,7 +83,7 @@ class TableService final : private TableCatalogue::Members, private LateServers:
   std::string Describe(std::uint32_t node) const override;
   std::string LastHeard(std::uint32_t node) const override;
   absl::Status CheckCodecs(const TableSpec& spec) const override;
-  std::vector<proto::TableSettings> SettingsOf(std::uint32_t table) const override;
+  std::vector<proto::TableSettings> TableSettingsOf(std::uint32_t table) const override;
   // ---- LateServers::Owner ----
   void SendTo(std::uint32_t node, const proto::InstallTable& install) override;
   void OnPrepared(std::uint32_t node) override;

@@ -62,10 +62,10 @@ class Training {
     replica_ = NewStore();
     for (std::uint32_t rank = 0; rank < kWorkers; ++rank) {
       encoders_.emplace_back(spec_, &codecs_,
-                             worker::PushPlace{.table = kTable,
-                                               .rank = rank,
-                                               .block_bytes = kBlockBytes,
-                                               .residual_bytes_max = 1u << 20});
+                             worker::PushContext{.table = kTable,
+                                                 .rank = rank,
+                                                 .block_bytes = kBlockBytes,
+                                                 .residual_bytes_max = 1u << 20});
       pulls_.emplace_back(spec_, &codecs_);
     }
     parameters_.assign(kElements, 0.0);

@@ -57,7 +57,7 @@ LocalCluster::Setup TwoWorkers() {
 
 class BoundTest : public testing::TestWithParam<std::uint64_t> {};
 
-TEST_P(BoundTest, AFastWorkerIsHeldAtTheBoundAndToldForWhom) {
+TEST_P(BoundTest, AFastWorkerWaitsAtTheBoundAndIsToldForWhom) {
   auto cluster = LocalCluster::Start(TwoWorkers());
   ASSERT_TRUE(cluster.ok()) << cluster.status();
   const Outcome run = RunAhead(cluster->get(), Consistency::Ssp(GetParam()));

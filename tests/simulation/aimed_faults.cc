@@ -204,7 +204,7 @@ van::SimNetwork::Fate AimedFaults::Hit(const Shot& shot, const std::string& from
   });
   van::SimNetwork::Fate fate;
   fate.lost = shot.change == Change::kLost;
-  if (shot.change == Change::kLate) fate.late = shot.length;
+  if (shot.change == Change::kDelayed) fate.delay = shot.length;
   if (shot.change == Change::kRepeated) fate.repeat = shot.length;
   return fate;
 }

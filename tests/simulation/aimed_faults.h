@@ -43,7 +43,7 @@ class AimedFaults {
   std::string ToString() const;                     // the plan, a line a shot
 
  private:
-  enum class Change { kNone, kLost, kLate, kRepeated };
+  enum class Change { kNone, kLost, kDelayed, kRepeated };
   enum class Deed { kNone, kBreak, kCutThere, kCutBack, kKillSender, kKillReceiver };
   struct Shot {
     std::string aim;

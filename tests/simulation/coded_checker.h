@@ -18,8 +18,8 @@
 #include "tests/simulation/coded_pushes.h"
 #include "tests/simulation/coded_states.h"
 #include "tests/simulation/history.h"
-#include "tests/simulation/settings_ledger.h"
 #include "tests/simulation/sim_table.h"
+#include "tests/simulation/table_settings_ledger.h"
 #include "tests/simulation/version_ledger.h"
 #include "van/sim/sim_van.h"
 #include "worker/slicing/table_info.h"
@@ -64,7 +64,7 @@ class CodedChecker {
   CodedStates states_;
   CodecLedger codecs_;
   VersionLedger ledger_;
-  SettingsLedger settings_;  // of all tables
+  TableSettingsLedger settings_;  // of all tables
   // Pulls of gradient tables, by rank, incarnation, shard and number: table and block.
   std::map<std::tuple<std::uint32_t, std::uint64_t, std::uint32_t, std::uint64_t>,
            std::pair<const SimTable*, std::uint32_t>>

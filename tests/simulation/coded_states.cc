@@ -24,7 +24,7 @@ std::vector<CodedStates::Values> CodedStates::Next(const SimTable& table, std::u
                                                    std::uint32_t place, std::span<const float> push,
                                                    double rate,
                                                    std::span<const std::uint32_t> choices) {
-  Place& state = places_[{table.index, place}];
+  PlaceState& state = places_[{table.index, place}];
   ++state.updates;
   const bool gradient = table.spec.updater.name == "gradient";
   const std::uint64_t seed = runtime::RandomAt(id, place, state.updates);
@@ -53,7 +53,7 @@ std::vector<CodedStates::Values> CodedStates::Next(const SimTable& table, std::u
 
 void CodedStates::OnAnswered(const SimTable& table, std::uint32_t place,
                              std::span<const float> values) {
-  Place& state = places_[{table.index, place}];
+  PlaceState& state = places_[{table.index, place}];
   if (state.ways.size() < 2) return;
   const std::uint64_t hash = HashOf(values);
   const auto went = [hash](const Way& way) {

@@ -38,7 +38,7 @@ class CodedStates {
     Values residual;                    // of a gradient table, times the learning rate
     std::vector<std::uint64_t> hashes;  // of all values in the sequence
   };
-  struct Place {
+  struct PlaceState {
     std::vector<Way> ways = {Way{}};
     std::uint64_t updates = 0;
   };
@@ -47,7 +47,7 @@ class CodedStates {
   static void NextGradient(const SimTable& table, std::uint64_t seed, std::span<const float> push,
                            double rate, const compress::TableCodec& codec, Way* way);
 
-  std::map<std::pair<std::uint32_t, std::uint32_t>, Place> places_;  // by table, place
+  std::map<std::pair<std::uint32_t, std::uint32_t>, PlaceState> places_;  // by table, place
 };
 
 }  // namespace leeway::simulation

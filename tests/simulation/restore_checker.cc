@@ -42,7 +42,7 @@ std::string RestoreChecker::Judge(const checkpoint::Manifest& manifest,
   if (const absl::Status begun = restored.Begin(manifest, contents); !begun.ok()) {
     return absl::StrCat("shard ", shard, ": ", begun.ToString());
   }
-  ByPlace wanted = SendAgain(&restored);
+  DigitsByPlace wanted = SendAgain(&restored);
   CounterValues found;
   for (const auto& [id, store] : restored.shard().stores()) {
     const SimTable* const table = TableNamed(*tables_, restored.Find(id)->spec().name);
@@ -60,8 +60,8 @@ std::string RestoreChecker::Judge(const checkpoint::Manifest& manifest,
   return "";
 }
 
-RestoreChecker::ByPlace RestoreChecker::SendAgain(RestoredShard* restored) const {
-  ByPlace wanted;
+RestoreChecker::DigitsByPlace RestoreChecker::SendAgain(RestoredShard* restored) const {
+  DigitsByPlace wanted;
   for (const ps::Inbound& sent : sent_->To(restored->shard().id())) {
     const ps::Table* const installed = restored->Find(sent.request.table);
     if (installed == nullptr) continue;  // a table that was created later

@@ -36,10 +36,10 @@ class RestoreChecker {
   struct Digits {
     std::vector<std::int64_t> must, may;
   };
-  using ByPlace = std::map<std::pair<std::uint32_t, std::uint32_t>, Digits>;  // table, place
+  using DigitsByPlace = std::map<std::pair<std::uint32_t, std::uint32_t>, Digits>;  // table, place
 
   // Sends all pushes again. Returns the digits that this has to lead to.
-  ByPlace SendAgain(RestoredShard* restored) const;
+  DigitsByPlace SendAgain(RestoredShard* restored) const;
   std::string Compare(const SimTable& table, std::uint32_t place, const Digits& wanted,
                       const std::vector<std::int64_t>& found) const;
 

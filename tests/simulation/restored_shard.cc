@@ -22,7 +22,7 @@ RestoredShard::RestoredShard(const checkpoint::Manifest& manifest, std::uint32_t
   context_.block_bytes = manifest.block_bytes;
   context_.start_clock = manifest.clock;
   context_.message_bytes_max = kBytesMax;
-  context_.held.bytes_max = context_.late.bytes_max = kBytesMax;
+  context_.held.bytes_max = context_.trailing.bytes_max = kBytesMax;
   shard_ = std::make_unique<ps::Shard>(shard, &context_, &alone_, &alone_);
 }
 

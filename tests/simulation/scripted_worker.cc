@@ -413,7 +413,7 @@ bool ScriptedWorker::MayFail(const Call& call, const absl::Status& result) {
   } else {
     return false;
   }
-  ++too_late_;
+  ++out_of_time_;
   return true;
 }
 

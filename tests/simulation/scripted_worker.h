@@ -67,8 +67,8 @@ class ScriptedWorker {
   bool given_up() const { return given_up_; }  // taken for dead, and knows it
   void Leave();
   std::uint64_t operations() const { return operations_; }
-  std::uint64_t refused() const { return refused_; }    // pushes that were refused, as they must be
-  std::uint64_t too_late() const { return too_late_; }  // operations whose time was too short
+  std::uint64_t refused() const { return refused_; }  // pushes that were refused, as they must be
+  std::uint64_t out_of_time() const { return out_of_time_; }  // operations whose time was too short
   // Its knowledge of each table; complete once ready().
   const std::vector<std::shared_ptr<const worker::TableInfo>>& infos() const { return infos_; }
   // Tells the checker about everything that it waits for.
@@ -122,7 +122,7 @@ class ScriptedWorker {
   std::vector<std::shared_ptr<const worker::TableInfo>> infos_;  // by table
   std::map<std::uint64_t, std::shared_ptr<Call>> calls_;         // under way, by number
   std::function<void()> when_idle_;
-  std::uint64_t operations_ = 0, refused_ = 0, too_late_ = 0;
+  std::uint64_t operations_ = 0, refused_ = 0, out_of_time_ = 0;
   // Float tables: the clock of the last push to a place, plus 1.
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> last_push_;
   std::string waits_for_;

@@ -493,7 +493,7 @@ class Run {
     for (const auto& worker : workers_) {
       result.operations += worker->operations();
       result.faults[static_cast<std::size_t>(FaultKind::kRefusedPush)] += worker->refused();
-      result.faults[static_cast<std::size_t>(FaultKind::kShortDeadline)] += worker->too_late();
+      result.faults[static_cast<std::size_t>(FaultKind::kShortDeadline)] += worker->out_of_time();
     }
     result.reads = checker_.reads();
     result.table_changes = process_faults_.table_changes();

@@ -15,8 +15,8 @@ van::verbs::FakeFaults Delays(std::uint64_t seed) {
   van::verbs::FakeFaults faults;
   faults.seed = seed;
   faults.delay_rate = 0.3;
-  faults.late_completion_rate = 0.2;
-  faults.late_event_rate = 0.2;
+  faults.delayed_completion_rate = 0.2;
+  faults.delayed_event_rate = 0.2;
   faults.delay_max = absl::Microseconds(400);
   return faults;
 }

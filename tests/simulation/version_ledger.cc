@@ -15,7 +15,7 @@ void VersionLedger::OnAsked(const SimTable& table, const proto::Request& request
   asked.have.insert(request.have);
 }
 
-const VersionLedger::Contents& VersionLedger::ContentsIn(const ByPlace& places,
+const VersionLedger::Contents& VersionLedger::ContentsIn(const ByBlock& places,
                                                          const SimTable& table,
                                                          std::uint32_t block) {
   static const Contents kNone;

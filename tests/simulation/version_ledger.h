@@ -55,10 +55,10 @@ class VersionLedger {
     std::uint32_t block = 0;
     std::set<std::uint64_t> have;  // Request::have, each time that it was sent
   };
-  using Place = std::pair<std::uint32_t, std::uint32_t>;  // table, block
-  using ByPlace = std::map<Place, Contents>;
+  using BlockKey = std::pair<std::uint32_t, std::uint32_t>;  // table, block
+  using ByBlock = std::map<BlockKey, Contents>;
 
-  static const Contents& ContentsIn(const ByPlace& places, const SimTable& table,
+  static const Contents& ContentsIn(const ByBlock& places, const SimTable& table,
                                     std::uint32_t block);
   // An answer that is the block itself.
   std::string TakeItself(const Asked& asked, const proto::Reply& reply,
@@ -74,8 +74,8 @@ class VersionLedger {
   const History* const history_;
   std::map<std::tuple<std::uint32_t, std::uint64_t, std::uint32_t, std::uint64_t>, Asked>
       asked_;  // by rank, incarnation, shard and number
-  ByPlace contents_, itself_;
-  std::map<Place, std::set<std::vector<float>>> as_they_were_;  // answers without a version
+  ByBlock contents_, itself_;
+  std::map<BlockKey, std::set<std::vector<float>>> as_they_were_;  // answers without a version
 };
 
 // The least number of updates of a block that its version must include if it includes all pushes

@@ -102,7 +102,7 @@ absl::Status Network::Mend(const std::string& from, const std::string& to) {
   return Tell(Of(from), Of(to), HardwareOf(Of(to).number));
 }
 
-absl::Status Network::Tell(const Place& place, const Place& neighbour,
+absl::Status Network::Tell(const NetworkNamespace& place, const NetworkNamespace& neighbour,
                            const std::string& hardware) {
   return Do(absl::StrCat("nsenter -t ", place.keeper->pid(), " -n ip neigh replace ",
                          AddressOfNumber(neighbour.number), " lladdr ", hardware,

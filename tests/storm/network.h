@@ -34,7 +34,7 @@ class Network {
   absl::Status Mend(const std::string& from, const std::string& to);
 
  private:
-  struct Place {
+  struct NetworkNamespace {
     std::string name;
     Child* keeper = nullptr;  // a process that keeps the namespace
     int number = 0;
@@ -43,13 +43,14 @@ class Network {
   Network() = default;
   absl::Status Build(const std::vector<std::string>& places);
   absl::Status Open(const std::string& name, int number);
-  absl::Status Tell(const Place& place, const Place& neighbour, const std::string& hardware);
-  const Place& Of(const std::string& name) const { return places_.at(name); }
+  absl::Status Tell(const NetworkNamespace& place, const NetworkNamespace& neighbour,
+                    const std::string& hardware);
+  const NetworkNamespace& Of(const std::string& name) const { return places_.at(name); }
   // Runs it to its end.
   absl::Status Do(const std::string& command);
 
   Children processes_;
-  std::map<std::string, Place> places_;
+  std::map<std::string, NetworkNamespace> places_;
 };
 
 }  // namespace leeway::storm

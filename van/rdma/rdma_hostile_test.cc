@@ -275,12 +275,12 @@ class RdmaHostileTest : public testing::Test {
 
 TEST_F(RdmaHostileTest, WhatIsNoPacketEndsTheConnection) {
   using enum RdmaPacketType;
-  using Place = RdmaPlaceKind;
+  using PlaceKind = RdmaPlaceKind;
   const std::string prefix = PrefixText(Kind::kData, 2);
   const auto message = [&](RdmaPlaceKind kind, std::uint64_t bytes, std::uint32_t unit) {
     return [=](RdmaAttacker& a) {
       Body body;
-      AppendPlace(&body, Place::kInline, prefix.size());
+      AppendPlace(&body, PlaceKind::kInline, prefix.size());
       AppendPlace(&body, kind, bytes, unit);
       AppendText(&body, prefix);
       a.SendFrames(2, body);
@@ -317,17 +317,17 @@ TEST_F(RdmaHostileTest, WhatIsNoPacketEndsTheConnection) {
       {"a piece of nothing", [](RdmaAttacker& a) { a.Send(kPiece, Body(16)); }},
       {"no frames", [](RdmaAttacker& a) { a.SendFrames(0, Body(16)); }},
       {"frames that are not there", [](RdmaAttacker& a) { a.SendFrames(65535, Body(32)); }},
-      {"inline beyond the packet", message(Place::kInline, 4096, 0)},
-      {"inline, 2^64 - 1", message(Place::kInline, ~0ull, 0)},
-      {"pieces, none", message(Place::kPieces, 0, 0)},
-      {"pieces, 2^63", message(Place::kPieces, 1ull << 63, 0)},
-      {"an arena it has not", message(Place::kArena, 8, 0)},
-      {"a grant it has not", message(Place::kGranted, 70'000, 1)},
+      {"inline beyond the packet", message(PlaceKind::kInline, 4096, 0)},
+      {"inline, 2^64 - 1", message(PlaceKind::kInline, ~0ull, 0)},
+      {"pieces, none", message(PlaceKind::kPieces, 0, 0)},
+      {"pieces, 2^63", message(PlaceKind::kPieces, 1ull << 63, 0)},
+      {"an arena it has not", message(PlaceKind::kArena, 8, 0)},
+      {"a grant it has not", message(PlaceKind::kGranted, 70'000, 1)},
       {"unknown kind", message(static_cast<RdmaPlaceKind>(9), 8, 0)},
       {"a message within another",
        [&](RdmaAttacker& a) {
-         message(Place::kPieces, 100, 0)(a);
-         message(Place::kPieces, 100, 0)(a);
+         message(PlaceKind::kPieces, 100, 0)(a);
+         message(PlaceKind::kPieces, 100, 0)(a);
        }},
       {"more packets than it may send",
        [](RdmaAttacker& a) {

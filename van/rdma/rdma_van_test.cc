@@ -242,7 +242,7 @@ TEST_F(RdmaVanTest, ReceivesOfConnectionsThatEndAreNotLost) {
   Start();
   FakeFaults faults;
   faults.purge_rate = 1;
-  faults.late_completion_rate = 0.3;
+  faults.delayed_completion_rate = 0.3;
   world_->fabric.SetFaults(faults);
   for (std::uint64_t i = 0; i < 40; ++i) {
     for (int k = 0; k < 5; ++k) Send(100, i);
@@ -443,7 +443,7 @@ TEST_P(RdmaFaultsTest, SeededFaultsLoseNothingInSilence) {
     FakeFaults faults;
     faults.seed = static_cast<std::uint64_t>(seed) + 1;
     faults.delay_rate = 0.3;
-    faults.late_completion_rate = 0.2;
+    faults.delayed_completion_rate = 0.2;
     std::uint64_t number = 0;
     for (int life = 0; life < 3; ++life) {
       world.fabric.SetFaults(faults);
@@ -532,7 +532,7 @@ TEST_P(RdmaFaultsTest, SeededAnswersAreWrittenOnlyWhileTheyArePosted) {
     FakeFaults faults;
     faults.seed = static_cast<std::uint64_t>(seed) + 1;
     faults.delay_rate = 0.3;
-    faults.late_completion_rate = 0.2;
+    faults.delayed_completion_rate = 0.2;
     faults.fail_rate = 0.004 * static_cast<double>(draw(3));
     faults.refuse_register_rate = 0.1 * static_cast<double>(draw(3));
     const PeerId peer = worker.ConnectTo(&server, server.Listen());

@@ -33,13 +33,13 @@ void SessionVan::WatchForStalls() {
 void SessionVan::LookForStalls() {
   const absl::Time now = loop_->Now();
   const absl::Duration interval = kLookInterval * limits_.stall_time;
-  const absl::Duration late = now - looked_for_stalls_ - interval;
+  const absl::Duration delay = now - looked_for_stalls_ - interval;
   bool again = false;
   for (auto& [id, peer] : peers_) {
     if (peer.stage != Stage::kUp || peer.guest) continue;
-    if (late > interval) {
-      peer.sending.PutOff(late);
-      peer.receiving.PutOff(late);
+    if (delay > interval) {
+      peer.sending.PutOff(delay);
+      peer.receiving.PutOff(delay);
     }
     LookAtSending(peer, now);
     LookAtReceiving(peer, now);

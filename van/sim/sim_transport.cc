@@ -185,7 +185,7 @@ void SimTransport::Send(ConnId conn, const Prefix& prefix, Message message, Send
   ++here.nic->traffic.frames_out;
   here.nic->traffic.bytes_out += packet->bytes;
   SimNetworkState::Trip trip = network_->Leave(link, packet->bytes, here, &end);
-  const auto late = [this, &faults] {
+  const auto reordering_delay = [this, &faults] {
     return network_->Uniform(absl::ZeroDuration(), faults.reorder_delay);
   };
   const auto put_off = [](const SimNetworkState::Trip& from, absl::Duration by) {
@@ -193,15 +193,15 @@ void SimTransport::Send(ConnId conn, const Prefix& prefix, Message message, Send
   };
   if (network_->Strikes(faults.reorder_probability)) {
     ++network_->faulted.reordered;
-    trip = put_off(trip, late());
+    trip = put_off(trip, reordering_delay());
   }
-  trip = put_off(trip, fate.late);
+  trip = put_off(trip, fate.delay);
   const auto arrive = [there, packet](SimNetworkState& network) {
     ArrivePacket(network, there, packet);
   };
   if (network_->Strikes(faults.duplicate_probability)) {
     ++network_->faulted.duplicated;
-    network_->Arrive(put_off(trip, late()), packet->bytes, end.nic, arrive);
+    network_->Arrive(put_off(trip, reordering_delay()), packet->bytes, end.nic, arrive);
   }
   if (fate.repeat > absl::ZeroDuration()) {
     network_->Arrive(put_off(trip, fate.repeat), packet->bytes, end.nic, arrive);

@@ -110,7 +110,7 @@ class SimNetwork {
   // The fate of one message, in addition to the faults of its link.
   struct Fate {
     bool lost = false;
-    absl::Duration late;    // additional delay
+    absl::Duration delay;   // additional
     absl::Duration repeat;  // time until it arrives a second time; zero: it does not
   };
   // Decides the fate of every message that the tap sees. It must not change the network.

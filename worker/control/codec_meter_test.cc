@@ -22,7 +22,7 @@ class CodecMeterTest : public testing::Test {
     spec.codec = "auto";
     spec.codecs = {"none", "onebit"};
     coding_ = std::make_shared<TableCoding>(spec, *compress::TableCodecsOf(spec),
-                                            PushPlace{.table = 7, .block_bytes = 1 << 20});
+                                            PushContext{.table = 7, .block_bytes = 1 << 20});
     runner_->loop()->Post([this] {
       meter_ = std::make_unique<CodecMeter>(CodecMeter::World{
           .loop = runner_->loop(),

@@ -47,7 +47,7 @@ void LateJoin::Ask(Link* link) {
 
 void LateJoin::AskAll() {
   if (done_ == nullptr) return;
-  if (delay_ > kFirstDelay && runtime::Planted<"late join-asked-once">()) return;
+  if (delay_ > kFirstDelay && runtime::Planted<"late-join-asked-once">()) return;
   for (const auto& [place, link] : servers_->links()) Ask(link.get());
   resend_.SetBy(loop_->Now() + runtime::Jittered(delay_, loop_));
   delay_ = std::min(2 * delay_, resend_interval_);

@@ -77,7 +77,7 @@ TEST(CoreEndTest, AbandonedRequestsLeaveNoHoleAndKeepTheirData) {
   EXPECT_EQ(cluster.servers[0]->admitted.size(), 4u);
   EXPECT_EQ(cluster.servers[0]->admitted[1].request.timeout_ms,
             0u);  // must not be refused for its age
-  EXPECT_EQ(cluster.servers[0]->admitted[2].request.timeout_ms, 1u);  // must not be held
+  EXPECT_EQ(cluster.servers[0]->admitted[2].request.timeout_ms, 1u);  // must not wait
   cluster.ExpectNoHoles();
 }
 

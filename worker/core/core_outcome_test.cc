@@ -118,7 +118,7 @@ TEST_F(CoreOutcomeTest, APullAtItsDeadlineExceedsIt) {
   EXPECT_EQ(cluster_.Await(pull).code(), StatusCode::kDeadlineExceeded);
 }
 
-// The pull was held too long; the push was applied.
+// The pull waited too long; the push was applied.
 TEST_F(CoreOutcomeTest, APushPullWithALatePullHasPushed) {
   for (auto& server : cluster_.servers) {
     server->edit = [](const proto::Request&, proto::Reply* reply) {

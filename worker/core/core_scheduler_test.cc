@@ -139,7 +139,7 @@ TEST_F(SchedulerTest, RequestsUnderNewSettingsWaitForTheirMap) {
   const auto pull = cluster_.Pull(table, {}, &got);
   cluster_.world.RunFor(absl::Seconds(5));
   EXPECT_FALSE(pull->done());
-  cluster_.scheduler->map.settings = cluster_.scheduler->settings;
+  cluster_.scheduler->map.table_settings = cluster_.scheduler->settings;
   ++cluster_.scheduler->map.version;
   cluster_.scheduler->Publish();
   EXPECT_TRUE(cluster_.Await(pull).ok());

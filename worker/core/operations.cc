@@ -15,7 +15,7 @@
 #include "worker/control/argument_checks.h"
 #include "worker/control/cluster_status.h"
 #include "worker/operations/answers.h"
-#include "worker/slicing/live_settings.h"
+#include "worker/slicing/live_table_settings.h"
 
 namespace leeway::worker {
 namespace {

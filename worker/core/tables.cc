@@ -38,9 +38,9 @@ void Tables::FollowCodecs() {
 }
 
 void Tables::FollowSettings() {
-  if (map_->settings.empty() || settings_.empty()) return;
+  if (map_->table_settings.empty() || settings_.empty()) return;
   for (const auto& [table, settings] : settings_) {
-    settings->Follow(proto::SettingsOf(map_->settings, table));
+    settings->Follow(proto::TableSettingsOf(map_->table_settings, table));
   }
   if (!runtime::Planted<"settings-follow-no-map">()) requests_->SendUndecided();
 }
@@ -48,17 +48,17 @@ void Tables::FollowSettings() {
 // Sets the description with the newest settings, and the settings of each clock.
 void Tables::TakeSettings(const proto::TableReply& reply, TableInfo* info) {
   info->spec = reply.spec;
-  for (const proto::TableSettings& settings : reply.settings) {
-    if (settings.decided) info->spec = proto::WithSettings(info->spec, settings);
+  for (const proto::TableSettings& settings : reply.table_settings) {
+    if (settings.decided) info->spec = proto::WithTableSettings(info->spec, settings);
   }
   // A reader has no clock, and gets no map that only changes tables.
   if (config_.read_only && !runtime::Planted<"readers-wait-for-maps">()) return;
-  std::shared_ptr<LiveSettings>& settings = settings_[reply.table];
+  std::shared_ptr<LiveTableSettings>& settings = settings_[reply.table];
   if (settings == nullptr) {
-    settings = std::make_shared<LiveSettings>(reply.spec.consistency);
-    settings->Follow(proto::SettingsOf(map_->settings, reply.table));
+    settings = std::make_shared<LiveTableSettings>(reply.spec.consistency);
+    settings->Follow(proto::TableSettingsOf(map_->table_settings, reply.table));
   }
-  settings->Hear(reply.settings);
+  settings->Hear(reply.table_settings);
   info->settings = settings;
 }
 
@@ -68,13 +68,13 @@ absl::Status Tables::SetCoding(TableInfo* info) {
   if (!codecs.encodes() || config_.read_only) return absl::OkStatus();  // readers get plain values
   std::shared_ptr<TableCoding>& coding = codings_[info->id];
   if (coding == nullptr || runtime::Planted<"coding-anew-for-each-open">()) {
-    coding =
-        std::make_shared<TableCoding>(info->spec, std::move(codecs),
-                                      PushPlace{.table = info->id,
-                                                .rank = welcome_.rank,
-                                                .num_shards = info->num_shards,
-                                                .block_bytes = info->block_bytes,
-                                                .residual_bytes_max = config_.residual_bytes_max});
+    coding = std::make_shared<TableCoding>(
+        info->spec, std::move(codecs),
+        PushContext{.table = info->id,
+                    .rank = welcome_.rank,
+                    .num_shards = info->num_shards,
+                    .block_bytes = info->block_bytes,
+                    .residual_bytes_max = config_.residual_bytes_max});
     FollowCodecs();
   }
   info->coding = coding;

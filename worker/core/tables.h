@@ -18,7 +18,7 @@
 #include "worker/control/codec_meter.h"
 #include "worker/encoding/residual_file.h"
 #include "worker/requests/requests.h"
-#include "worker/slicing/live_settings.h"
+#include "worker/slicing/live_table_settings.h"
 #include "worker/slicing/table_coding.h"
 #include "worker/slicing/table_info.h"
 
@@ -55,8 +55,8 @@ class Tables {
   Requests* const requests_;
   CodecMeter* const meter_;
   std::shared_ptr<const proto::ClusterMap> map_;
-  std::map<std::uint32_t, std::shared_ptr<TableCoding>> codings_;    // by table
-  std::map<std::uint32_t, std::shared_ptr<LiveSettings>> settings_;  // by table
+  std::map<std::uint32_t, std::shared_ptr<TableCoding>> codings_;         // by table
+  std::map<std::uint32_t, std::shared_ptr<LiveTableSettings>> settings_;  // by table
 };
 
 }  // namespace leeway::worker

@@ -76,7 +76,7 @@ EncodeTerms BlockEncoder::TermsFor(const compress::TableCodec& codec, std::uint6
   EncodeTerms terms{.shape = compress::BlockShape(spec_, codec, elements)};
   terms.step = state->step;
   terms.seed =
-      SeedOf(place_, block, runtime::Planted<"draws-again">() ? state->step : state->step++);
+      SeedOf(context_, block, runtime::Planted<"draws-again">() ? state->step : state->step++);
   const std::size_t kept = codec.WorkerStateElements(terms.shape);
   if (state->codec_state.size() != kept) state->codec_state.assign(kept, 0.0f);
   terms.state = std::span(state->codec_state).first(codec.codec->StateElements(terms.shape));
@@ -273,18 +273,18 @@ bool BlockEncoder::FitsState(std::uint64_t elements, const SavedBlock& block) co
 
 // The size of the blocks is a setting of the cluster.
 absl::Status BlockEncoder::Check(std::uint64_t index, const SavedBlock& block) const {
-  const std::uint64_t blocks = proto::NumBlocks(spec_, place_.block_bytes);
+  const std::uint64_t blocks = proto::NumBlocks(spec_, context_.block_bytes);
   if (index >= blocks) {
     return absl::InvalidArgumentError(absl::StrCat(
         "table '", spec_.name, "': the residuals have a block ", index, " where there are ", blocks,
-        "; they are of a cluster with another LEEWAY_BLOCK_BYTES than ", place_.block_bytes));
+        "; they are of a cluster with another LEEWAY_BLOCK_BYTES than ", context_.block_bytes));
   }
-  const std::uint64_t elements = proto::ElementsInBlock(spec_, place_.block_bytes, index);
+  const std::uint64_t elements = proto::ElementsInBlock(spec_, context_.block_bytes, index);
   if (!block.residual.empty() && block.residual.size() != elements) {
     return absl::InvalidArgumentError(absl::StrCat(
         "table '", spec_.name, "': the residuals have ", block.residual.size(),
         " elements of block ", index, ", which has ", elements,
-        "; they are of a cluster with another LEEWAY_BLOCK_BYTES than ", place_.block_bytes));
+        "; they are of a cluster with another LEEWAY_BLOCK_BYTES than ", context_.block_bytes));
   }
   if (!FitsState(elements, block)) {
     return absl::InvalidArgumentError(absl::StrCat(

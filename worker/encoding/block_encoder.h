@@ -35,8 +35,9 @@ namespace leeway::worker {
 class BlockEncoder {
  public:
   // `codecs` outlive this.
-  BlockEncoder(const TableSpec& spec, const compress::TableCodecs* codecs, const PushPlace& place)
-      : spec_(spec), codecs_(codecs), place_(place) {}
+  BlockEncoder(const TableSpec& spec, const compress::TableCodecs* codecs,
+               const PushContext& context)
+      : spec_(spec), codecs_(codecs), context_(context) {}
 
   // As PushEncoder::EncodeBlock, TakeBackBlock and Kept.
   EncodedValues Encode(std::uint32_t choice, std::uint64_t block, const std::byte* values,
@@ -112,7 +113,7 @@ class BlockEncoder {
 
   const TableSpec spec_;
   const compress::TableCodecs* const codecs_;
-  const PushPlace place_;
+  const PushContext context_;
   mutable std::map<std::uint64_t, BlockState> blocks_;  // settled before they are looked at
   Floats spare_;  // the former memory of the residual that was carried last
   std::vector<float> floats_;

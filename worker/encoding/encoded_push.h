@@ -54,8 +54,8 @@ struct RefusedPush {
   std::optional<double> learning_rate;
 };
 
-// The place of a table in a cluster, on one worker.
-struct PushPlace {
+// The table, the worker and the cluster that pushes are encoded for.
+struct PushContext {
   std::uint32_t table = 0;
   std::uint32_t rank = 0;  // of the worker; random choices of workers differ by it
   std::uint32_t num_shards = 1;
@@ -76,8 +76,8 @@ inline double RateOf(const TableSpec& spec, std::optional<double> learning_rate)
 }
 
 // The seed of a message's random choices: of the message number `step` of a block or shard.
-inline std::uint64_t SeedOf(const PushPlace& place, std::uint64_t index, std::uint64_t step) {
-  return runtime::RandomAt(std::uint64_t{place.table} << 32 | place.rank, index, step);
+inline std::uint64_t SeedOf(const PushContext& context, std::uint64_t index, std::uint64_t step) {
+  return runtime::RandomAt(std::uint64_t{context.table} << 32 | context.rank, index, step);
 }
 
 }  // namespace leeway::worker

@@ -28,8 +28,9 @@ namespace leeway::worker {
 class PushEncoder {
  public:
   // `codecs` outlive it.
-  PushEncoder(const TableSpec& spec, const compress::TableCodecs* codecs, const PushPlace& place)
-      : spec_(spec), blocks_(spec, codecs, place), rows_(spec, codecs, place) {}
+  PushEncoder(const TableSpec& spec, const compress::TableCodecs* codecs,
+              const PushContext& context)
+      : spec_(spec), blocks_(spec, codecs, context), rows_(spec, codecs, context) {}
 
   // Encodes a dense block by the table's codec number `choice`: `values` are [elements] of the
   // table's dtype. Values that the codec cannot carry (NaN, infinity) are sent unchanged, without

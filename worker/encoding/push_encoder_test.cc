@@ -32,7 +32,7 @@ class Pusher {
   explicit Pusher(TableSpec spec)
       : spec_(std::move(spec)),
         codecs_(*compress::TableCodecsOf(spec_)),
-        encoder_(spec_, &codecs_, kTestPlace) {}
+        encoder_(spec_, &codecs_, kTestContext) {}
 
   EncodedValues Push(const std::vector<float>& gradient, std::uint32_t choice = 0,
                      double rate = 0.1) {
@@ -123,7 +123,7 @@ TEST(PushMomentum, Of16BitTablesIsKeptInFloat) {
   TableSpec spec = SpecOf("onebit,momentum=0.5");
   spec.dtype = DType::kFloat16;
   const compress::TableCodecs codecs = *compress::TableCodecsOf(spec);
-  PushEncoder encoder(spec, &codecs, kTestPlace);
+  PushEncoder encoder(spec, &codecs, kTestContext);
   const std::vector<std::uint16_t> ones(kElements, 0x3c00);
   const auto push = [&] {
     const EncodedValues pushed =
@@ -155,7 +155,7 @@ TEST(PushResiduals, OfOnePassEqualThoseOfTwo) {
     const auto codecs = *compress::TableCodecsOf(spec);
     const compress::TableCodec& codec = codecs.choices[0];
     ASSERT_NE(codec.one_pass, nullptr);
-    PushEncoder encoder(spec, &codecs, kTestPlace);
+    PushEncoder encoder(spec, &codecs, kTestContext);
     std::vector<float> residual(kMany, 0.0f), gradient(kMany);
     EncodeTerms terms{.shape = compress::BlockShape(spec, codec, kMany)};
     std::vector<std::byte> expected(codec.codec->EncodedBytesMax(terms.shape));
@@ -232,7 +232,7 @@ TEST(PushResiduals, OfRowsAreNotSentAtTinyRates) {
   constexpr std::uint64_t kWidth = 64;
   const TableSpec spec = RowsOf("onebit", kWidth);
   const auto codecs = *compress::TableCodecsOf(spec);
-  PushEncoder encoder(spec, &codecs, kTestPlace);
+  PushEncoder encoder(spec, &codecs, kTestContext);
   const std::vector<std::uint64_t> keys = {3, 5};
   const auto push = [&](double rate) {
     std::vector<float> rows(2 * kWidth);
@@ -291,7 +291,7 @@ TEST(PushResiduals, Of16BitTablesAreNeitherLostNorOverflow) {
   spec.codecs = {"onebit", "none"};
   spec.dtype = DType::kFloat16;
   const compress::TableCodecs codecs = *compress::TableCodecsOf(spec);
-  PushEncoder encoder(spec, &codecs, kTestPlace);
+  PushEncoder encoder(spec, &codecs, kTestContext);
   double sent = 0;
   const auto push = [&](std::uint32_t choice, float value) {
     std::vector<Float16> gradient(kElements, Float16(-value));
@@ -332,11 +332,11 @@ TEST(PushResiduals, Of16BitTablesAreNeitherLostNorOverflow) {
 TEST(PushResiduals, OfBlocksAreSeparate) {
   const TableSpec spec = SpecOf("onebit");
   const compress::TableCodecs codecs = *compress::TableCodecsOf(spec);
-  PushEncoder all(spec, &codecs, kTestPlace);
+  PushEncoder all(spec, &codecs, kTestContext);
   const std::uint64_t sizes[] = {kElements, kElements, 3, kElements, 3};
   std::vector<std::unique_ptr<PushEncoder>> alone;
   for (std::size_t i = 0; i < std::size(sizes); ++i) {
-    alone.push_back(std::make_unique<PushEncoder>(spec, &codecs, kTestPlace));
+    alone.push_back(std::make_unique<PushEncoder>(spec, &codecs, kTestContext));
   }
   for (int step = 0; step < 6; ++step) {
     for (std::uint64_t block = 0; block < std::size(sizes); ++block) {

@@ -45,7 +45,7 @@ class Block {
   explicit Block(const TableSpec& spec)
       : spec_(spec),
         codecs_(*compress::TableCodecsOf(spec_)),
-        encoder_(spec_, &codecs_, kTestPlace) {}
+        encoder_(spec_, &codecs_, kTestContext) {}
 
   struct Sent {
     std::vector<float> gradient;

@@ -17,11 +17,12 @@ constexpr double kFlushRateMin = 1e-20;
 }  // namespace
 
 RowEncoder::RowEncoder(const TableSpec& spec, const compress::TableCodecs* codecs,
-                       const PushPlace& place)
+                       const PushContext& context)
     : spec_(spec),
       codecs_(codecs),
-      place_(place),
-      shard_bytes_max_(place.residual_bytes_max / std::max<std::uint32_t>(1, place.num_shards)) {}
+      context_(context),
+      shard_bytes_max_(context.residual_bytes_max /
+                       std::max<std::uint32_t>(1, context.num_shards)) {}
 
 RowEncoder::ShardState& RowEncoder::StateOf(std::uint32_t shard) {
   const auto found = shards_.find(shard);
@@ -79,7 +80,7 @@ EncodedRows RowEncoder::Encode(std::uint32_t choice, std::uint32_t shard,
   if (!codec.encodes() || drops) return encoded;
   EncodeTerms terms{.shape = compress::RowsShape(spec_, codec, keys.size())};
   terms.step = state.step;
-  terms.seed = SeedOf(place_, shard, state.step++);
+  terms.seed = SeedOf(context_, shard, state.step++);
   std::vector<std::byte> carried(rows, rows + (feedback ? keys.size() * row_bytes : 0));
   encoded_.resize(compress::kCodedRowsPrefix + codec.codec->EncodedBytesMax(terms.shape));
   const std::span<std::byte> message = std::span(encoded_).subspan(compress::kCodedRowsPrefix);
@@ -135,11 +136,11 @@ void RowEncoder::Take(const SavedTable& saved) {
   shards_.clear();
   for (std::size_t i = 0; i < saved.keys.size(); ++i) {
     const std::span<float> row =
-        StateOf(proto::ShardOfKey(saved.keys[i], place_.num_shards)).residuals.Use(saved.keys[i]);
+        StateOf(proto::ShardOfKey(saved.keys[i], context_.num_shards)).residuals.Use(saved.keys[i]);
     std::copy_n(saved.rows.begin() + static_cast<std::ptrdiff_t>(i * width), width, row.begin());
   }
   // The counts of a cluster with another number of shards cannot be continued.
-  if (saved.steps.size() > place_.num_shards) return;
+  if (saved.steps.size() > context_.num_shards) return;
   for (std::uint32_t shard = 0; shard < saved.steps.size(); ++shard) {
     StateOf(shard).step = saved.steps[shard];
   }

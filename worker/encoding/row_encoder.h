@@ -26,7 +26,8 @@ namespace leeway::worker {
 class RowEncoder {
  public:
   // `codecs` outlive this.
-  RowEncoder(const TableSpec& spec, const compress::TableCodecs* codecs, const PushPlace& place);
+  RowEncoder(const TableSpec& spec, const compress::TableCodecs* codecs,
+             const PushContext& context);
 
   // As PushEncoder::EncodeRows and TakeBackRows.
   EncodedRows Encode(std::uint32_t choice, std::uint32_t shard, std::span<const std::uint64_t> keys,
@@ -53,7 +54,7 @@ class RowEncoder {
 
   const TableSpec spec_;
   const compress::TableCodecs* const codecs_;
-  const PushPlace place_;
+  const PushContext context_;
   const std::uint64_t shard_bytes_max_;
   std::map<std::uint32_t, ShardState> shards_;
   std::vector<std::byte> encoded_;

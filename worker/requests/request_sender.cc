@@ -8,7 +8,7 @@
 
 #include "runtime/base/mutants.h"
 #include "runtime/loop/backoff.h"
-#include "worker/slicing/live_settings.h"
+#include "worker/slicing/live_table_settings.h"
 #include "worker/slicing/table_coding.h"
 
 namespace leeway::worker {
@@ -113,7 +113,7 @@ void RequestSender::SendNow(Link* link, Request* request, absl::Time now) {
 void RequestSender::Fill(Request* request) {
   if (std::exchange(request->filled, true)) return;
   std::optional<double> rate = request->learning_rate;
-  const LiveSettings* const settings = request->table->settings.get();
+  const LiveTableSettings* const settings = request->table->settings.get();
   if (!rate.has_value() && settings != nullptr) rate = settings->LearningRateAt(request->clock);
   request->operation->source->Fill(request->index, {.clock = request->clock, .learning_rate = rate},
                                    &request->piece);
@@ -123,7 +123,7 @@ void RequestSender::Fill(Request* request) {
 }
 
 bool RequestSender::IsUndecided(const Request& request) {
-  const LiveSettings* const settings = request.table->settings.get();
+  const LiveTableSettings* const settings = request.table->settings.get();
   if (settings != nullptr && settings->UndecidedAt(request.clock) &&
       !runtime::Planted<"settings-not-waited-for">())
     return true;

@@ -25,7 +25,7 @@ void ShardQueue::SetHead(Link* head) {
   lost_ = false;
 }
 
-ShardQueue::Place ShardQueue::PlaceOf(const Request& request) {
+ShardQueue::UnnumberedKey ShardQueue::UnnumberedKeyOf(const Request& request) {
   const bool dense = request.table->spec.kind == TableKind::kDense;
   return {request.table->id, dense ? request.piece.block : 0, request.order};
 }
@@ -51,7 +51,7 @@ Request* ShardQueue::GiveNumber(std::unique_ptr<Request> owned) {
 
 bool ShardQueue::NumberQueued(Request* request) {
   link_->queue.erase(request);
-  GiveNumber(std::move(unnumbered_.extract(PlaceOf(*request)).mapped()));
+  GiveNumber(std::move(unnumbered_.extract(UnnumberedKeyOf(*request)).mapped()));
   link_->queue.insert(request);
   return RaiseEarlier(*request);
 }
@@ -96,17 +96,17 @@ void ShardQueue::Enqueue(Request* request) {
 void ShardQueue::EnqueueNew(std::unique_ptr<Request> owned) {
   Request* const request = owned.get();
   totals_->OnSubmitted(*request);
-  const Place place = PlaceOf(*request);
-  for (auto it = unnumbered_.lower_bound(place); it != unnumbered_.begin();) {
+  const UnnumberedKey key = UnnumberedKeyOf(*request);
+  for (auto it = unnumbered_.lower_bound(key); it != unnumbered_.begin();) {
     const auto& [before, earlier] = *--it;
-    if (before.table != place.table || before.block != place.block) break;
+    if (before.table != key.table || before.block != key.block) break;
     if (earlier->priority >= request->priority || runtime::Planted<"same-element-overtaken">())
       break;
     Raise(earlier.get(), request->priority);
   }
   request->state = Request::State::kQueued;
   link_->queue.insert(request);
-  unnumbered_.emplace(place, std::move(owned));
+  unnumbered_.emplace(key, std::move(owned));
 }
 
 void ShardQueue::Withdraw(Request* request) {

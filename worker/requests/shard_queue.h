@@ -150,14 +150,14 @@ class ShardQueue {
 
  private:
   // Requests to the same element lie side by side, in the order of submission.
-  struct Place {
+  struct UnnumberedKey {
     std::uint32_t table = 0;
     std::uint64_t block = 0;  // 0 where every request may touch any element
     std::uint64_t order = 0;
-    friend auto operator<=>(const Place&, const Place&) = default;
+    friend auto operator<=>(const UnnumberedKey&, const UnnumberedKey&) = default;
   };
 
-  static Place PlaceOf(const Request& request);
+  static UnnumberedKey UnnumberedKeyOf(const Request& request);
   Request* GiveNumber(std::unique_ptr<Request> owned);
   void Raise(Request* request, int priority);
   bool RaiseEarlier(const Request& request);
@@ -170,8 +170,8 @@ class ShardQueue {
   std::uint64_t next_ = 1;
   // Numbers next_ − size … next_ − 1; null where settled. The front is never null.
   std::deque<std::unique_ptr<Request>> open_;
-  std::array<Request*, 2> last_ = {};                     // by class; linked with those before
-  std::map<Place, std::unique_ptr<Request>> unnumbered_;  // all are in the link's queue
+  std::array<Request*, 2> last_ = {};  // by class; linked with those before
+  std::map<UnnumberedKey, std::unique_ptr<Request>> unnumbered_;  // all are in the link's queue
 };
 
 template <class F>
@@ -184,7 +184,7 @@ void ShardQueue::ForEachNumbered(F&& f) const {
 template <class F>
 void ShardQueue::ForEach(F&& f) const {
   ForEachNumbered(f);
-  for (const auto& [place, request] : unnumbered_) f(*request);
+  for (const auto& [key, request] : unnumbered_) f(*request);
 }
 
 template <class Which>

@@ -35,8 +35,8 @@ absl::Status PulledBlocks::Take(std::uint64_t block, std::uint64_t elements,
     const auto its = bytes.subspan(begin, part.bytes);
     begin += part.bytes;
     // The answer to an earlier pull may come later: its first parts are in the copy already.
-    const bool late = part.version <= held.version;
-    if (late && !runtime::Planted<"late-answer-applied">()) continue;
+    const bool older = part.version <= held.version;
+    if (older && !runtime::Planted<"late-answer-applied">()) continue;
     if (absl::Status changed = Change(&held, part, its, elements); !changed.ok()) {
       held_.erase(block);
       return changed;

@@ -35,11 +35,11 @@ struct ValueSample {
 };
 
 struct TableCoding {
-  TableCoding(const TableSpec& of, compress::TableCodecs with, const PushPlace& place)
+  TableCoding(const TableSpec& of, compress::TableCodecs with, const PushContext& context)
       : spec(of),
-        table_id(place.table),
+        table_id(context.table),
         codecs(std::move(with)),
-        pushes(of, &codecs, place),
+        pushes(of, &codecs, context),
         pulls(of, &codecs) {}
   TableCoding(const TableCoding&) = delete;
   TableCoding& operator=(const TableCoding&) = delete;

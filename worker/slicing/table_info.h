@@ -13,7 +13,7 @@
 namespace leeway::worker {
 
 struct TableCoding;
-class LiveSettings;
+class LiveTableSettings;
 
 struct TableInfo {
   std::uint32_t id = 0;
@@ -23,7 +23,7 @@ struct TableInfo {
   std::uint64_t block_bytes = 0;                 // the cluster's: LEEWAY_BLOCK_BYTES
   std::uint64_t message_bytes_max = 1ull << 30;  // one payload frame
   std::shared_ptr<TableCoding> coding;           // null: values are not encoded
-  std::shared_ptr<LiveSettings> settings;        // null: `spec` holds in every clock
+  std::shared_ptr<LiveTableSettings> settings;   // null: `spec` holds in every clock
 };
 
 }  // namespace leeway::worker

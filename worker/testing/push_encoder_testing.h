@@ -13,7 +13,7 @@
 
 namespace leeway::worker {
 
-inline constexpr PushPlace kTestPlace = {
+inline constexpr PushContext kTestContext = {
     .table = 1, .block_bytes = 1 << 20, .residual_bytes_max = 1 << 20};
 
 // A table of one block.

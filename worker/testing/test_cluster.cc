@@ -71,7 +71,7 @@ proto::TableReply ScriptedScheduler::ReplyTo(std::uint64_t request, const std::s
   reply.table = found->second.first;
   reply.spec = found->second.second;
   reply.combine = combine;
-  reply.settings = settings;
+  reply.table_settings = settings;
   return reply;
 }
 

@@ -158,7 +158,8 @@ std::string ThreadReplicas::UnderWay() const {
   std::string text;
   for (const auto& [name, amount] :
        {std::pair("held bytes", shards_.held.bytes), std::pair("early bytes", shards_.early.bytes),
-        std::pair("late bytes", shards_.late.bytes), std::pair("log bytes", context_.log.bytes),
+        std::pair("trailing bytes", shards_.trailing.bytes),
+        std::pair("log bytes", context_.log.bytes),
         std::pair("bytes for readers", context_.readers.bytes),
         std::pair("transfers", std::uint64_t{context_.transfers})}) {
     if (amount != 0) absl::StrAppend(&text, text.empty() ? "" : ", ", name, " ", amount);

@@ -30,8 +30,8 @@ struct ShardContext {
   // `held`.
   absl::Duration held_grace = absl::ZeroDuration();
   runtime::ByteBudget early{.bytes_max = kEarlyBytesMax};
-  runtime::ByteBudget held;  // pushes and pulls that wait for slower workers
-  runtime::ByteBudget late;  // pushes that belong to a checkpoint and came after it had begun
+  runtime::ByteBudget held;      // held pushes and pending pulls
+  runtime::ByteBudget trailing;  // trailing pushes, kept until their cut is finished
   // Serves every pull at once, whatever its policy says: a test that the worker's own check of the
   // bound fails then.
   bool test_only_never_hold = false;

@@ -12,20 +12,20 @@ namespace leeway::ps {
 ShardStore* ShardStores::Of(const Table& table) {
   std::unique_ptr<ShardStore>& store = stores_[table.id()];
   if (store == nullptr) {
-    const StorePlace place{.table = table.id(),
-                           .shard = shard_,
-                           .num_shards = context_->num_shards,
-                           .block_bytes = context_->block_bytes,
-                           .pull_bytes_max = context_->message_bytes_max,
-                           .spare = &context_->spare,
-                           .memory = context_->table_memory,
-                           .hash_seed = context_->loop->Random()};
-    store = NewShardStore(table.spec(), place, table.updater());
+    const StoreContext context{.table = table.id(),
+                               .shard = shard_,
+                               .num_shards = context_->num_shards,
+                               .block_bytes = context_->block_bytes,
+                               .pull_bytes_max = context_->message_bytes_max,
+                               .spare = &context_->spare,
+                               .memory = context_->table_memory,
+                               .hash_seed = context_->loop->Random()};
+    store = NewShardStore(table.spec(), context, table.updater());
   }
   return store.get();
 }
 
-ShardStore* ShardStores::Of(const Table& table, const HeldSettings& settings) {
+ShardStore* ShardStores::Of(const Table& table, const PreparedTableSettings& settings) {
   ShardStore* const store = Of(table);
   std::uint32_t& used = settings_[table.id()];
   if (used != settings.number) {

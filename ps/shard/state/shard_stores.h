@@ -23,7 +23,7 @@ class ShardStores {
 
   ShardStore* Of(const Table& table);
   // From now on updated by those settings.
-  ShardStore* Of(const Table& table, const HeldSettings& settings);
+  ShardStore* Of(const Table& table, const PreparedTableSettings& settings);
   const ByTable& all() const { return stores_; }
   // Before a state transfer.
   void Clear();

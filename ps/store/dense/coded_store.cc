@@ -37,13 +37,13 @@ runtime::Buffer Joined(const std::vector<runtime::Buffer>& parts) {
 
 class CodedStore final : public ShardStore {
  public:
-  CodedStore(const TableSpec& spec, const StorePlace& place, const Updater* updater,
+  CodedStore(const TableSpec& spec, const StoreContext& context, const Updater* updater,
              compress::TableCodecs codecs, std::unique_ptr<ShardStore> plain)
       : spec_(spec),
-        place_(place),
+        context_(context),
         codecs_(std::move(codecs)),
         versioned_(codecs_.AnyHas(&compress::TableCodec::versions)),
-        decoder_(spec, place, updater, &codecs_),
+        decoder_(spec, context, updater, &codecs_),
         plain_(std::move(plain)) {}
 
   // ---- pushes ----
@@ -266,7 +266,7 @@ class CodedStore final : public ShardStore {
   EncodeTerms TermsFor(const compress::TableCodec& codec, std::uint64_t block,
                        const FeedbackBlock& open) {
     EncodeTerms terms{.shape = compress::BlockShape(spec_, codec, open.elements)};
-    terms.seed = runtime::RandomAt(place_.table, block, open.steps);
+    terms.seed = runtime::RandomAt(context_.table, block, open.steps);
     codec_state_.assign(codec.codec->StateElements(terms.shape), 0.0f);
     terms.state = codec_state_;
     encoded_.resize(codec.codec->EncodedBytesMax(terms.shape));
@@ -460,7 +460,7 @@ class CodedStore final : public ShardStore {
   }
 
   TableSpec spec_;
-  const StorePlace place_;
+  const StoreContext context_;
   const compress::TableCodecs codecs_;
   const bool versioned_;  // replies are differences under one of the codecs
   PushDecoder decoder_;
@@ -474,10 +474,10 @@ class CodedStore final : public ShardStore {
 
 }  // namespace
 
-std::unique_ptr<ShardStore> NewCodedStore(const TableSpec& spec, const StorePlace& place,
+std::unique_ptr<ShardStore> NewCodedStore(const TableSpec& spec, const StoreContext& context,
                                           const Updater* updater, compress::TableCodecs codecs,
                                           std::unique_ptr<ShardStore> plain) {
-  return std::make_unique<CodedStore>(spec, place, updater, std::move(codecs), std::move(plain));
+  return std::make_unique<CodedStore>(spec, context, updater, std::move(codecs), std::move(plain));
 }
 
 }  // namespace leeway::ps

@@ -21,16 +21,16 @@ namespace {
 template <class Stored>
 class DenseStore final : public ShardStore {
  public:
-  DenseStore(const TableSpec& spec, const StorePlace& place, const Updater* updater)
+  DenseStore(const TableSpec& spec, const StoreContext& context, const Updater* updater)
       : spec_(spec),
-        place_(place),
+        context_(context),
         updater_(updater),
         initial_(spec),
         slots_(StateSlots(spec, *updater)),
         feedback_(FeedbackSlots(spec) > 0),
         feedback_is_value_(FeedbackIsValue(spec)),
-        num_blocks_(proto::NumBlocks(spec, place.block_bytes)),
-        share_(place.memory) {}
+        num_blocks_(proto::NumBlocks(spec, context.block_bytes)),
+        share_(context.memory) {}
 
   void UseSettings(const TableSpec& spec, const Updater* updater) override {
     spec_ = spec;
@@ -142,12 +142,12 @@ class DenseStore final : public ShardStore {
   absl::StatusOr<std::uint64_t> LoadElsewhere(const FrozenPiece& piece,
                                               std::uint64_t block_bytes) override {
     if (proto::BlockElements(spec_.dtype, block_bytes) !=
-        proto::BlockElements(spec_.dtype, place_.block_bytes)) {
-      return Invalid(spec_, "its blocks have ", place_.block_bytes,
+        proto::BlockElements(spec_.dtype, context_.block_bytes)) {
+      return Invalid(spec_, "its blocks have ", context_.block_bytes,
                      " bytes here, but what is loaded was made with blocks of ", block_bytes,
                      "; start the cluster with LEEWAY_BLOCK_BYTES=", block_bytes);
     }
-    if (piece.block < num_blocks_ && ShardOf(piece.block) != place_.shard) return 0;
+    if (piece.block < num_blocks_ && ShardOf(piece.block) != context_.shard) return 0;
     LEEWAY_RETURN_IF_ERROR(Load(piece));
     return piece.steps.as<std::uint64_t>()[0] == 0 ? 0 : 1;
   }
@@ -234,7 +234,7 @@ class DenseStore final : public ShardStore {
   }
 
   std::uint32_t ShardOf(std::uint64_t block) const {
-    return proto::ShardOfBlock(place_.table, block, place_.num_shards);
+    return proto::ShardOfBlock(context_.table, block, context_.num_shards);
   }
 
   std::uint64_t StateBytes(std::uint64_t elements) const {
@@ -242,7 +242,7 @@ class DenseStore final : public ShardStore {
   }
 
   std::uint64_t ElementsIn(std::uint64_t block) const {
-    return proto::ElementsInBlock(spec_, place_.block_bytes, block);
+    return proto::ElementsInBlock(spec_, context_.block_bytes, block);
   }
 
   absl::Status CheckBlock(std::uint64_t block) const {
@@ -252,9 +252,9 @@ class DenseStore final : public ShardStore {
                                                 Count(num_blocks_, "block")));
     }
     const std::uint32_t shard = ShardOf(block);
-    if (shard == place_.shard) return absl::OkStatus();
-    return Invalid(spec_, "block ", block, " was asked for in shard ", place_.shard, " of ",
-                   place_.num_shards, ", but belongs to shard ", shard);
+    if (shard == context_.shard) return absl::OkStatus();
+    return Invalid(spec_, "block ", block, " was asked for in shard ", context_.shard, " of ",
+                   context_.num_shards, ", but belongs to shard ", shard);
   }
 
   // Before the block comes into being, or its state.
@@ -274,13 +274,13 @@ class DenseStore final : public ShardStore {
     if (block.values.empty()) {
       const std::uint64_t elements = ElementsIn(index);
       MakeValues(block, elements);
-      initial_.Fill(index * proto::BlockElements(spec_.dtype, place_.block_bytes), elements,
+      initial_.Fill(index * proto::BlockElements(spec_.dtype, context_.block_bytes), elements,
                     reinterpret_cast<Stored*>(block.values.data()));
     }
     return block;
   }
 
-  SharedBytes NewBytes(std::size_t bytes) const { return BlockPool::New(place_.spare, bytes); }
+  SharedBytes NewBytes(std::size_t bytes) const { return BlockPool::New(context_.spare, bytes); }
 
   // To be written by the caller.
   void MakeValues(Block& block, std::uint64_t elements) {
@@ -366,7 +366,7 @@ class DenseStore final : public ShardStore {
   }
 
   TableSpec spec_;
-  const StorePlace place_;
+  const StoreContext context_;
   const Updater* updater_;
   const InitialValues initial_;
   const std::uint32_t slots_;     // of state, the feedback's included
@@ -381,10 +381,10 @@ class DenseStore final : public ShardStore {
 
 }  // namespace
 
-std::unique_ptr<ShardStore> NewDenseStore(const TableSpec& spec, const StorePlace& place,
+std::unique_ptr<ShardStore> NewDenseStore(const TableSpec& spec, const StoreContext& context,
                                           const Updater* updater) {
   return VisitStored(spec.dtype, [&]<class Stored>(Stored*) -> std::unique_ptr<ShardStore> {
-    return std::make_unique<DenseStore<Stored>>(spec, place, updater);
+    return std::make_unique<DenseStore<Stored>>(spec, context, updater);
   });
 }
 

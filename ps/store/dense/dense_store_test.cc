@@ -78,8 +78,9 @@ TEST(DenseStore, RefusesWhatDoesNotFit) {
 }
 
 TEST(DenseStore, RefusesBlocksOfOtherShards) {
-  const StorePlace place = {.table = 7, .shard = 1, .num_shards = 3, .block_bytes = kBlockBytes};
-  const Shard shard(WithUpdater(TableSpec::Dense("w", {1600}), "add"), place);
+  const StoreContext context = {
+      .table = 7, .shard = 1, .num_shards = 3, .block_bytes = kBlockBytes};
+  const Shard shard(WithUpdater(TableSpec::Dense("w", {1600}), "add"), context);
   for (std::uint64_t block = 0; block < 100; ++block) {
     const std::uint32_t owner = proto::ShardOfBlock(7, block, 3);
     const absl::Status pushed = shard->Apply(DensePush(block, std::vector<float>(16)));
@@ -251,7 +252,7 @@ std::vector<T> Assemble(const TableSpec& spec, std::uint32_t num_shards,
   for (std::uint32_t i = 0; i < num_shards; ++i) {
     shards.emplace_back(
         spec,
-        StorePlace{.table = 3, .shard = i, .num_shards = num_shards, .block_bytes = block_bytes});
+        StoreContext{.table = 3, .shard = i, .num_shards = num_shards, .block_bytes = block_bytes});
   }
   std::vector<T> all;
   for (std::uint64_t block = 0; block < proto::NumBlocks(spec, block_bytes); ++block) {

@@ -13,7 +13,7 @@ namespace leeway::ps {
 // The blocks of one tensor that lie in one shard. A block comes into being when it is first
 // pushed to or pulled from; its optimiser state with the first push. A pull hands out the block
 // itself, and the next push writes to a copy if the reader still has it.
-std::unique_ptr<ShardStore> NewDenseStore(const TableSpec& spec, const StorePlace& place,
+std::unique_ptr<ShardStore> NewDenseStore(const TableSpec& spec, const StoreContext& context,
                                           const Updater* updater);
 
 // A store of a table whose values travel encoded, around `plain`, which knows nothing of it. Pushes
@@ -30,7 +30,7 @@ std::unique_ptr<ShardStore> NewDenseStore(const TableSpec& spec, const StorePlac
 //
 // A version of a gradient table's block is C(Σ gᵢ + r·e), and e what that drops: the server's half
 // of dist-EF-SGD (Zheng et al., NeurIPS 2019, Algorithm 2).
-std::unique_ptr<ShardStore> NewCodedStore(const TableSpec& spec, const StorePlace& place,
+std::unique_ptr<ShardStore> NewCodedStore(const TableSpec& spec, const StoreContext& context,
                                           const Updater* updater, compress::TableCodecs codecs,
                                           std::unique_ptr<ShardStore> plain);
 

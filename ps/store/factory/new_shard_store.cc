@@ -9,27 +9,27 @@
 namespace leeway::ps {
 namespace {
 
-std::unique_ptr<ShardStore> NewPlainStore(const TableSpec& spec, const StorePlace& place,
+std::unique_ptr<ShardStore> NewPlainStore(const TableSpec& spec, const StoreContext& context,
                                           const Updater* updater) {
   switch (spec.kind) {
     case TableKind::kSparse:
-      return NewSparseStore(spec, place, updater);
+      return NewSparseStore(spec, context, updater);
     case TableKind::kRagged:
-      return NewRaggedStore(spec, place, updater);
+      return NewRaggedStore(spec, context, updater);
     case TableKind::kDense:
       break;
   }
-  return NewDenseStore(spec, place, updater);
+  return NewDenseStore(spec, context, updater);
 }
 
 }  // namespace
 
-std::unique_ptr<ShardStore> NewShardStore(const TableSpec& spec, const StorePlace& place,
+std::unique_ptr<ShardStore> NewShardStore(const TableSpec& spec, const StoreContext& context,
                                           const Updater* updater) {
-  std::unique_ptr<ShardStore> plain = NewPlainStore(spec, place, updater);
+  std::unique_ptr<ShardStore> plain = NewPlainStore(spec, context, updater);
   absl::StatusOr<compress::TableCodecs> codecs = compress::TableCodecsOf(spec);
   if (!codecs.ok() || !codecs->encodes()) return plain;
-  return NewCodedStore(spec, place, updater, *std::move(codecs), std::move(plain));
+  return NewCodedStore(spec, context, updater, *std::move(codecs), std::move(plain));
 }
 
 }  // namespace leeway::ps

@@ -9,7 +9,7 @@
 namespace leeway::ps {
 
 // `updater` outlives the store and supports the table's dtype.
-std::unique_ptr<ShardStore> NewShardStore(const TableSpec& spec, const StorePlace& place,
+std::unique_ptr<ShardStore> NewShardStore(const TableSpec& spec, const StoreContext& context,
                                           const Updater* updater);
 
 }  // namespace leeway::ps

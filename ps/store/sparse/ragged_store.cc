@@ -16,7 +16,7 @@ namespace {
 template <class Stored>
 class RaggedStore final : public RowStore<Stored, RaggedStore<Stored>> {
   using Base = RowStore<Stored, RaggedStore>;
-  using Base::place_;
+  using Base::context_;
   using Base::rows_;
   using Base::spec_;
   using Base::updater_;
@@ -25,8 +25,8 @@ class RaggedStore final : public RowStore<Stored, RaggedStore<Stored>> {
   using typename Base::Compute;
 
  public:
-  RaggedStore(const TableSpec& spec, const StorePlace& place, const Updater* updater)
-      : Base(spec, place, updater) {}
+  RaggedStore(const TableSpec& spec, const StoreContext& context, const Updater* updater)
+      : Base(spec, context, updater) {}
 
   absl::Status Check(const PushView& push) const override {
     LEEWAY_RETURN_IF_ERROR(CheckSizes(push));
@@ -88,7 +88,7 @@ class RaggedStore final : public RowStore<Stored, RaggedStore<Stored>> {
   }
 
   absl::StatusOr<PullResult> Pull(const PullView& pull) override {
-    LEEWAY_RETURN_IF_ERROR(CheckKeys(spec_, place_, pull.keys));
+    LEEWAY_RETURN_IF_ERROR(CheckKeys(spec_, context_, pull.keys));
     const auto keys = pull.keys.as<std::uint64_t>();
     std::byte* data = nullptr;
     PullResult result;
@@ -101,7 +101,7 @@ class RaggedStore final : public RowStore<Stored, RaggedStore<Stored>> {
       widths[i] = static_cast<std::uint32_t>(rows[i].size());
       result.elements += widths[i];
     }
-    LEEWAY_RETURN_IF_ERROR(CheckPullSize(spec_, place_, result.elements * sizeof(Stored)));
+    LEEWAY_RETURN_IF_ERROR(CheckPullSize(spec_, context_, result.elements * sizeof(Stored)));
     result.payload.push_back(runtime::Buffer::Allocate(result.elements * sizeof(Stored), &data));
     result.keys = keys.size();
     Stored* to = reinterpret_cast<Stored*>(data);
@@ -115,7 +115,7 @@ class RaggedStore final : public RowStore<Stored, RaggedStore<Stored>> {
   // Each key has a width, within limits; what they add up to.
   absl::StatusOr<std::uint64_t> CheckKeysAndWidths(const runtime::Buffer& keys,
                                                    const runtime::Buffer& widths) const {
-    LEEWAY_RETURN_IF_ERROR(CheckKeys(spec_, place_, keys));
+    LEEWAY_RETURN_IF_ERROR(CheckKeys(spec_, context_, keys));
     const std::uint64_t rows = keys.as<std::uint64_t>().size();
     if (widths.size() != rows * sizeof(std::uint32_t)) {
       return Invalid(spec_, "a push of ", Count(rows, "key"), " with ", widths.size(),
@@ -167,10 +167,10 @@ class RaggedStore final : public RowStore<Stored, RaggedStore<Stored>> {
 
 }  // namespace
 
-std::unique_ptr<ShardStore> NewRaggedStore(const TableSpec& spec, const StorePlace& place,
+std::unique_ptr<ShardStore> NewRaggedStore(const TableSpec& spec, const StoreContext& context,
                                            const Updater* updater) {
   return VisitStored(spec.dtype, [&]<class Stored>(Stored*) -> std::unique_ptr<ShardStore> {
-    return std::make_unique<RaggedStore<Stored>>(spec, place, updater);
+    return std::make_unique<RaggedStore<Stored>>(spec, context, updater);
   });
 }
 

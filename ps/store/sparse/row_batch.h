@@ -109,14 +109,14 @@ class Rows<Stored>::Batch {
                                         const FetchRow& fetch) {
     // Copies: after each write to what is sought they would have to be read again.
     const int row_bits = rows_.row_bits_;
-    const Place row_mask = rows_.row_mask_;
+    const RowLocation row_mask = rows_.row_mask_;
     Slab* const slabs = rows_.slabs_.data();
     const std::uint64_t* const keys = keys_.data() + std::min(begin, keys_.size());
     const RowIndex::Home* const homes = homes_ + begin % kSought;
     Sought* const to = sought_ + begin % kSought;
     ForStep(
         begin, [&](std::size_t i) __attribute__((always_inline)) {
-          const Place* guess = homes[i].Guess();
+          const RowLocation* guess = homes[i].Guess();
           if (guess == nullptr && homes[i].full()) [[unlikely]] {
             guess = rows_.index_.GuessBeyondHome(keys[i]);
           }

@@ -34,7 +34,7 @@ std::uint64_t RowIndex::bytes() const {
   return bytes;
 }
 
-const RowIndex::Place* RowIndex::GuessBeyondHome(std::uint64_t key) const {
+const RowIndex::RowLocation* RowIndex::GuessBeyondHome(std::uint64_t key) const {
   const std::uint64_t hash = HashOf(key);
   const Part& part = PartOf(hash);
   const std::uint32_t home = HomeOf(hash, part.num_groups);
@@ -47,7 +47,7 @@ const RowIndex::Place* RowIndex::GuessBeyondHome(std::uint64_t key) const {
   }
 }
 
-void RowIndex::Put(Segment& segment, std::uint64_t hash, Place place) {
+void RowIndex::Put(Segment& segment, std::uint64_t hash, RowLocation place) {
   std::uint32_t home = HomeOf(hash, segment.num_groups);
   while (segment.begin()[home].full()) {
     if (++home == segment.num_groups) home = 0;

@@ -23,14 +23,14 @@
 
 namespace leeway::ps {
 
-// `Keys` has `std::uint64_t KeyAt(Place) const`, the key of the row there, and
-// `PrefetchKey(Place)`.
+// `Keys` has `std::uint64_t KeyAt(RowLocation) const`, the key of the row there, and
+// `PrefetchKey(RowLocation)`.
 class RowIndex {
   struct Group;
   struct Part;
 
  public:
-  using Place = std::uint32_t;
+  using RowLocation = std::uint32_t;
 
   explicit RowIndex(std::uint64_t seed);
 
@@ -54,7 +54,7 @@ class RowIndex {
 
     [[gnu::always_inline]] void Prefetch() const { __builtin_prefetch(group_); }
     // Null, or a place which is most likely that of the key.
-    [[gnu::always_inline]] const Place* Guess() const {
+    [[gnu::always_inline]] const RowLocation* Guess() const {
       const Matches matches(*group_, tags_);
       return matches.any() ? group_->places + matches.first() : nullptr;
     }
@@ -90,19 +90,19 @@ class RowIndex {
   };
 
   // As Home::Guess, of a key that was not where its home is, which is full.
-  const Place* GuessBeyondHome(std::uint64_t key) const;
+  const RowLocation* GuessBeyondHome(std::uint64_t key) const;
 
   // Changes whenever groups move.
   std::uint64_t layout() const { return layout_; }
 
   // The place of a key, or null. To be written to, until the next Insert.
   template <class Keys>
-  Place* Find(std::uint64_t key, std::uint64_t hash, const Keys& keys) const {
+  RowLocation* Find(std::uint64_t key, std::uint64_t hash, const Keys& keys) const {
     const Part& part = PartOf(hash);
     for (std::uint32_t home = HomeOf(hash, part.num_groups);;) {
       Group& group = part.groups[home];
       for (Matches matches(group, TagsOf(hash)); matches.any(); matches.Next()) {
-        Place* const place = group.places + matches.first();
+        RowLocation* const place = group.places + matches.first();
         if (keys.KeyAt(*place) == key) return place;
       }
       if (!group.full()) return nullptr;
@@ -112,7 +112,7 @@ class RowIndex {
 
   // Of a key that is not there.
   template <class Keys>
-  void Insert(std::uint64_t hash, Place place, const Keys& keys) {
+  void Insert(std::uint64_t hash, RowLocation place, const Keys& keys) {
     while (!HasRoom(segments_[PartOf(hash).segment])) MakeRoom(hash, HashesNear(hash, keys));
     Put(segments_[PartOf(hash).segment], hash, place);
     ++size_;
@@ -126,7 +126,7 @@ class RowIndex {
   // Slots are filled in order and never emptied.
   struct alignas(64) Group {
     std::uint8_t tags[16];  // 0: empty; those beyond kSlots always are
-    Place places[kSlots];
+    RowLocation places[kSlots];
 
     bool full() const { return tags[kSlots - 1] != 0; }
   };
@@ -228,11 +228,11 @@ class RowIndex {
   static bool HasRoom(const Segment& segment) { return HasRoom(segment.num_groups, segment.used); }
   // The tag eight times, as a group's are compared with it.
   static std::uint64_t TagsOf(std::uint64_t hash) { return TagOf(hash) * kOnes; }
-  static void Put(Segment& segment, std::uint64_t hash, Place place);
+  static void Put(Segment& segment, std::uint64_t hash, RowLocation place);
 
   struct Hashed {
     std::uint64_t hash;
-    Place place;
+    RowLocation place;
   };
   // All that are in the segment of a hash.
   template <class Keys>

@@ -11,11 +11,11 @@ namespace {
 
 // Rows that are nothing but their keys, and how often these are looked at.
 struct KeyList {
-  std::uint64_t KeyAt(RowIndex::Place place) const {
+  std::uint64_t KeyAt(RowIndex::RowLocation place) const {
     ++looks;
     return keys[place];
   }
-  void PrefetchKey(RowIndex::Place) const {}
+  void PrefetchKey(RowIndex::RowLocation) const {}
 
   std::vector<std::uint64_t> keys;
   mutable std::uint64_t looks = 0;
@@ -27,15 +27,16 @@ class Indexed {
 
   void Insert(std::uint64_t key) {
     list_.keys.push_back(key);
-    index_.Insert(index_.HashOf(key), static_cast<RowIndex::Place>(list_.keys.size() - 1), list_);
+    index_.Insert(index_.HashOf(key), static_cast<RowIndex::RowLocation>(list_.keys.size() - 1),
+                  list_);
   }
-  const RowIndex::Place* Find(std::uint64_t key) const {
+  const RowIndex::RowLocation* Find(std::uint64_t key) const {
     return index_.Find(key, index_.HashOf(key), list_);
   }
   std::uint64_t LooksToFindAll() const {
     list_.looks = 0;
     for (std::uint32_t i = 0; i < list_.keys.size(); ++i) {
-      const RowIndex::Place* const place = Find(list_.keys[i]);
+      const RowIndex::RowLocation* const place = Find(list_.keys[i]);
       EXPECT_TRUE(place != nullptr && *place == i) << i;
     }
     return list_.looks;
@@ -68,14 +69,14 @@ TEST(RowIndex, APlaceThatWasFoundMayBeChanged) {
   Indexed rows;
   for (std::uint64_t key = 0; key < 100; ++key) rows.Insert(key);
   rows.list_.keys.push_back(42);  // the row has moved there
-  *const_cast<RowIndex::Place*>(rows.Find(42)) = 100;
+  *const_cast<RowIndex::RowLocation*>(rows.Find(42)) = 100;
   EXPECT_EQ(*rows.Find(42), 100u);
 }
 
 // As who looks keys up one after the other does, to know what to fetch.
-const RowIndex::Place* GuessOf(const RowIndex& index, std::uint64_t key) {
+const RowIndex::RowLocation* GuessOf(const RowIndex& index, std::uint64_t key) {
   const RowIndex::Home home = RowIndex::Homes(index).Of(key);
-  const RowIndex::Place* const guess = home.Guess();
+  const RowIndex::RowLocation* const guess = home.Guess();
   return guess == nullptr && home.full() ? index.GuessBeyondHome(key) : guess;
 }
 
@@ -89,7 +90,7 @@ TEST(RowIndex, AGuessIsNearlyAlwaysRight) {
     std::size_t right = 0, at_home = 0;
     for (std::uint32_t i = 0; i < size; ++i) {
       const std::uint64_t key = rows.list_.keys[i];
-      const RowIndex::Place* const guess = GuessOf(rows.index_, key);
+      const RowIndex::RowLocation* const guess = GuessOf(rows.index_, key);
       right += guess != nullptr && *guess == i;
       at_home += RowIndex::Homes(rows.index_).Of(key).Guess() != nullptr;
     }

@@ -45,11 +45,11 @@ AggregatedPush CombineRows(const Updater& updater, const KeyGroups<Stored>& grou
 
 // Before so many more rows may come into being.
 template <class Stored>
-absl::Status CheckRoom(const TableSpec& spec, const StorePlace& place, const Rows<Stored>& rows,
+absl::Status CheckRoom(const TableSpec& spec, const StoreContext& context, const Rows<Stored>& rows,
                        std::uint64_t more) {
   if (rows.HasRoomFor(more)) return absl::OkStatus();
   return absl::ResourceExhaustedError(
-      absl::StrCat("table '", spec.name, "': shard ", place.shard, " of ", place.num_shards,
+      absl::StrCat("table '", spec.name, "': shard ", context.shard, " of ", context.num_shards,
                    " has ", rows.size(), " rows, and a shard may have ", Rows<Stored>::kRowsMax,
                    " at most; use more servers or raise LEEWAY_NUM_SHARDS"));
 }
@@ -64,10 +64,10 @@ void PutRow(Rows<Stored>& rows, const FrozenRow& from) {
 
 // Puts in those rows of a checked piece that belong to the shard. Returns their number.
 template <class Stored>
-std::uint64_t PutRows(Rows<Stored>& rows, const StorePlace& place, const FrozenPiece& piece) {
+std::uint64_t PutRows(Rows<Stored>& rows, const StoreContext& context, const FrozenPiece& piece) {
   std::uint64_t taken = 0;
   ForEachRow(piece, [&](const FrozenRow& row) {
-    if (!BelongsHere(place, row.key)) return;
+    if (!BelongsHere(context, row.key)) return;
     PutRow(rows, row);
     ++taken;
   });

@@ -21,12 +21,12 @@ namespace leeway::ps {
 template <class Stored, class Derived>
 class RowStore : public ShardStore {
  public:
-  RowStore(const TableSpec& spec, const StorePlace& place, const Updater* updater)
+  RowStore(const TableSpec& spec, const StoreContext& context, const Updater* updater)
       : spec_(spec),
-        place_(place),
+        context_(context),
         updater_(updater),
-        rows_(spec, *updater, place.spare, place.hash_seed),
-        share_(place.memory) {}
+        rows_(spec, *updater, context.spare, context.hash_seed),
+        share_(context.memory) {}
 
   void UseSettings(const TableSpec& spec, const Updater* updater) final {
     spec_ = spec;
@@ -47,7 +47,7 @@ class RowStore : public ShardStore {
   }
 
   absl::Status Load(const FrozenPiece& piece) final {
-    LEEWAY_RETURN_IF_ERROR(CheckRowsHere(spec_, place_, *updater_, piece));
+    LEEWAY_RETURN_IF_ERROR(CheckRowsHere(spec_, context_, *updater_, piece));
     return Put(piece).status();
   }
 
@@ -83,7 +83,7 @@ class RowStore : public ShardStore {
 
   // Whether so many more rows may come into being.
   absl::Status CheckRoomFor(std::uint64_t more) const {
-    return CheckRoom(spec_, place_, rows_, more);
+    return CheckRoom(spec_, context_, rows_, more);
   }
 
   // Whether there is memory for a push of those keys, whose rows have `elements` elements together
@@ -103,7 +103,7 @@ class RowStore : public ShardStore {
   }
 
   TableSpec spec_;
-  const StorePlace place_;
+  const StoreContext context_;
   const Updater* updater_;
   Rows<Stored> rows_;
   TableMemoryShare share_;
@@ -112,7 +112,7 @@ class RowStore : public ShardStore {
   absl::StatusOr<std::uint64_t> Put(const FrozenPiece& piece) {
     LEEWAY_RETURN_IF_ERROR(CheckRoomFor(piece.rows()));
     const Charging charging(this);
-    return PutRows(rows_, place_, piece);
+    return PutRows(rows_, context_, piece);
   }
 };
 

@@ -10,13 +10,13 @@
 namespace leeway::ps {
 
 // Pulling a row that was never pushed computes its initial values, and keeps nothing.
-std::unique_ptr<ShardStore> NewSparseStore(const TableSpec& spec, const StorePlace& place,
+std::unique_ptr<ShardStore> NewSparseStore(const TableSpec& spec, const StoreContext& context,
                                            const Updater* updater);
 
 // A row's first push gives it its width. Where the last push wins (Updater::Combine::kLast) every
 // push does so, and a row whose width changes starts again from initial values and state;
 // otherwise a push of another width is refused. A row never pushed has width 0.
-std::unique_ptr<ShardStore> NewRaggedStore(const TableSpec& spec, const StorePlace& place,
+std::unique_ptr<ShardStore> NewRaggedStore(const TableSpec& spec, const StoreContext& context,
                                            const Updater* updater);
 
 }  // namespace leeway::ps

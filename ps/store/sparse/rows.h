@@ -27,7 +27,7 @@ namespace leeway::ps {
 
 template <class Stored>
 class Rows {
-  using Place = RowIndex::Place;  // slab and row; the row takes the last row_bits_
+  using RowLocation = RowIndex::RowLocation;  // slab and row; the row takes the last row_bits_
   using Slab = RowSlab<Stored>;
 
  public:
@@ -50,7 +50,7 @@ class Rows {
         initial_(spec),
         state_slots_(static_cast<std::uint32_t>(updater.state_slots())),
         row_bits_(std::bit_width(FullShape(width_).rows - 1)),
-        row_mask_((Place{1} << row_bits_) - 1),
+        row_mask_((RowLocation{1} << row_bits_) - 1),
         one_line_each_(width_ != 0 && state_slots_ == 0 &&
                        runtime::kCacheLine % (width_ * sizeof(Stored)) == 0),
         index_(seed) {
@@ -114,7 +114,7 @@ class Rows {
   [[gnu::always_inline]] std::optional<std::span<const Stored>> Find(const Sought& sought) const {
     if (sought.IsRight()) [[likely]]
       return std::span<const Stored>(sought.values, WidthOf(sought));
-    const Place* const found = index_.Find(sought.key, index_.HashOf(sought.key), *this);
+    const RowLocation* const found = index_.Find(sought.key, index_.HashOf(sought.key), *this);
     if (found == nullptr) return std::nullopt;
     return ValuesIn(SlabOf(*found), RowOf(*found));
   }
@@ -127,13 +127,13 @@ class Rows {
       sought.slab->generation = generation_;
       return {sought.values, StateOf(sought), sought.steps};
     }
-    const Place place = MakeReady(sought.key, width);
+    const RowLocation place = MakeReady(sought.key, width);
     return RowIn(SlabOf(place), RowOf(place), width);
   }
 
   // The row of a key, all of which the caller writes.
   Row Overwrite(std::uint64_t key, std::uint64_t width) {
-    const Place place = Open(key, width).first;
+    const RowLocation place = Open(key, width).first;
     return RowIn(SlabOf(place), RowOf(place), width);
   }
 
@@ -153,14 +153,16 @@ class Rows {
   static constexpr std::uint64_t kIndexBytes = 8;     // for each row, about
   static constexpr std::uint64_t kExtentBytes = 12;   // of a ragged row: where it lies, its width
 
-  Place PlaceAt(std::uint32_t slab, std::uint32_t row) const { return slab << row_bits_ | row; }
-  std::uint32_t RowOf(Place place) const { return place & row_mask_; }
-  const Slab& SlabOf(Place place) const { return slabs_[place >> row_bits_]; }
-  Slab& SlabOf(Place place) { return slabs_[place >> row_bits_]; }
-  std::uint64_t KeyAt(Place place) const { return SlabOf(place).key(RowOf(place)); }
+  RowLocation LocationAt(std::uint32_t slab, std::uint32_t row) const {
+    return slab << row_bits_ | row;
+  }
+  std::uint32_t RowOf(RowLocation place) const { return place & row_mask_; }
+  const Slab& SlabOf(RowLocation place) const { return slabs_[place >> row_bits_]; }
+  Slab& SlabOf(RowLocation place) { return slabs_[place >> row_bits_]; }
+  std::uint64_t KeyAt(RowLocation place) const { return SlabOf(place).key(RowOf(place)); }
   // Functions that do nothing but this have to be inlined: the compiler takes calls of them for
   // calls without an effect, and leaves them out.
-  [[gnu::always_inline]] void PrefetchKey(Place place) const {
+  [[gnu::always_inline]] void PrefetchKey(RowLocation place) const {
     __builtin_prefetch(SlabOf(place).key_memory(RowOf(place)));
   }
 
@@ -210,7 +212,7 @@ class Rows {
 
   // The place where the row of a key may be updated. The row may be new, of another width, at
   // another place than was guessed, or not to be written where it is.
-  [[gnu::noinline]] Place MakeReady(std::uint64_t key, std::uint64_t width) {
+  [[gnu::noinline]] RowLocation MakeReady(std::uint64_t key, std::uint64_t width) {
     const auto [place, fresh] = Open(key, width);
     if (fresh) {
       const Row row = RowIn(SlabOf(place), RowOf(place), width);
@@ -224,25 +226,25 @@ class Rows {
 
   // The place where the row may be written, and whether its values and state are still to be
   // written.
-  std::pair<Place, bool> Open(std::uint64_t key, std::uint64_t width) {
+  std::pair<RowLocation, bool> Open(std::uint64_t key, std::uint64_t width) {
     const std::uint64_t hash = index_.HashOf(key);
-    Place* const found = index_.Find(key, hash, *this);
+    RowLocation* const found = index_.Find(key, hash, *this);
     bool fresh = found == nullptr;
-    Place place = fresh ? Append(key, width) : *found;
+    RowLocation place = fresh ? Append(key, width) : *found;
     if (fresh) {
       *SlabOf(place).step_counter(RowOf(place)) = 0;  // no row, should there be no memory below
       index_.Insert(hash, place, *this);
       bytes_ += width * Slab::ElementBytes(state_slots_);
     } else if (const std::uint64_t had = WidthOf(SlabOf(place), RowOf(place)); had != width) {
       fresh = true;
-      const Place old = place;
+      const RowLocation old = place;
       *found = place = Append(key, width);
       *SlabOf(place).step_counter(RowOf(place)) = SlabOf(old).steps(RowOf(old));
       LeaveBehind(old);
       bytes_ += width * Slab::ElementBytes(state_slots_);
       bytes_ -= had * Slab::ElementBytes(state_slots_);
     } else if (!SlabOf(place).Writable(RowOf(place))) {
-      const Place old = place;
+      const RowLocation old = place;
       *found = place = Move(old, width);
       LeaveBehind(old);
       ++moves_;
@@ -252,8 +254,8 @@ class Rows {
   }
 
   // A copy of a row in the newest slab.
-  Place Move(Place from, std::uint64_t width) {
-    const Place to = Append(KeyAt(from), width);
+  RowLocation Move(RowLocation from, std::uint64_t width) {
+    const RowLocation to = Append(KeyAt(from), width);
     const Slab& old = SlabOf(from);
     Slab& slab = SlabOf(to);
     const std::uint64_t begin = old.OffsetOf(RowOf(from), width);
@@ -265,7 +267,7 @@ class Rows {
     return to;
   }
 
-  void LeaveBehind(Place old) {
+  void LeaveBehind(RowLocation old) {
     ++displaced_;
     SlabOf(old).LeaveBehind(RowOf(old));
     if (const std::uint32_t slab = old >> row_bits_; slab != newest_) EvacuateIfMostlyLeft(slab);
@@ -302,16 +304,17 @@ class Rows {
       }
       if (!slab.IsThere(row)) continue;
       const std::uint64_t key = slab.key(row);
-      *index_.Find(key, index_.HashOf(key), *this) = Move(PlaceAt(index, row), WidthOf(slab, row));
+      *index_.Find(key, index_.HashOf(key), *this) =
+          Move(LocationAt(index, row), WidthOf(slab, row));
       slabs_[index].LeaveBehind(row);
       ++displaced_;
       ++moves;
     }
   }
 
-  Place Append(std::uint64_t key, std::uint64_t width) {
+  RowLocation Append(std::uint64_t key, std::uint64_t width) {
     if (slabs_.empty() || !slabs_[newest_].HasRoomFor(width)) AddSlab(width);
-    return PlaceAt(newest_, slabs_[newest_].Append(key, width));
+    return LocationAt(newest_, slabs_[newest_].Append(key, width));
   }
 
   void AddSlab(std::uint64_t width) {
@@ -355,7 +358,7 @@ class Rows {
   const InitialValues initial_;
   const std::uint32_t state_slots_;
   const int row_bits_;
-  const Place row_mask_;
+  const RowLocation row_mask_;
   const bool one_line_each_;  // rows without state, none of which lies in two lines of the cache
   std::vector<Compute> initial_state_;  // by slot
   RowIndex index_;

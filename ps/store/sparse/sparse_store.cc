@@ -17,7 +17,7 @@ namespace {
 template <class Stored>
 class SparseStore final : public RowStore<Stored, SparseStore<Stored>> {
   using Base = RowStore<Stored, SparseStore>;
-  using Base::place_;
+  using Base::context_;
   using Base::rows_;
   using Base::spec_;
   using Base::updater_;
@@ -27,12 +27,12 @@ class SparseStore final : public RowStore<Stored, SparseStore<Stored>> {
   using typename Base::Row;
 
  public:
-  SparseStore(const TableSpec& spec, const StorePlace& place, const Updater* updater)
-      : Base(spec, place, updater), initial_(spec) {}
+  SparseStore(const TableSpec& spec, const StoreContext& context, const Updater* updater)
+      : Base(spec, context, updater), initial_(spec) {}
 
   absl::Status Check(const PushView& push) const override {
     if (!push.widths.empty()) return Invalid(spec_, "it is sparse, but the push has widths");
-    LEEWAY_RETURN_IF_ERROR(CheckKeys(spec_, place_, push.keys));
+    LEEWAY_RETURN_IF_ERROR(CheckKeys(spec_, context_, push.keys));
     const std::uint64_t keys = push.keys.as<std::uint64_t>().size();
     if (push.values.size() != keys * RowBytes()) {
       return Invalid(spec_, "a push of ", push.values.size(), " bytes for ", Count(keys, "key"),
@@ -78,7 +78,7 @@ class SparseStore final : public RowStore<Stored, SparseStore<Stored>> {
     if (!aggregate.widths.empty()) {
       return Invalid(spec_, "it is sparse, but the aggregate has widths");
     }
-    LEEWAY_RETURN_IF_ERROR(CheckKeys(spec_, place_, aggregate.keys));
+    LEEWAY_RETURN_IF_ERROR(CheckKeys(spec_, context_, aggregate.keys));
     const auto keys = aggregate.keys.as<std::uint64_t>();
     LEEWAY_RETURN_IF_ERROR(
         CheckAggregate<Compute>(spec_, aggregate, keys.size() * spec_.row_width));
@@ -95,9 +95,9 @@ class SparseStore final : public RowStore<Stored, SparseStore<Stored>> {
   }
 
   absl::StatusOr<PullResult> Pull(const PullView& pull) override {
-    LEEWAY_RETURN_IF_ERROR(CheckKeys(spec_, place_, pull.keys));
+    LEEWAY_RETURN_IF_ERROR(CheckKeys(spec_, context_, pull.keys));
     const auto keys = pull.keys.as<std::uint64_t>();
-    LEEWAY_RETURN_IF_ERROR(CheckPullSize(spec_, place_, keys.size() * RowBytes()));
+    LEEWAY_RETURN_IF_ERROR(CheckPullSize(spec_, context_, keys.size() * RowBytes()));
     std::byte* data = nullptr;
     PullResult result;
     result.payload.push_back(runtime::Buffer::Allocate(keys.size() * RowBytes(), &data));
@@ -180,10 +180,10 @@ class SparseStore final : public RowStore<Stored, SparseStore<Stored>> {
 
 }  // namespace
 
-std::unique_ptr<ShardStore> NewSparseStore(const TableSpec& spec, const StorePlace& place,
+std::unique_ptr<ShardStore> NewSparseStore(const TableSpec& spec, const StoreContext& context,
                                            const Updater* updater) {
   return VisitStored(spec.dtype, [&]<class Stored>(Stored*) -> std::unique_ptr<ShardStore> {
-    return std::make_unique<SparseStore<Stored>>(spec, place, updater);
+    return std::make_unique<SparseStore<Stored>>(spec, context, updater);
   });
 }
 

@@ -20,8 +20,8 @@ class Freeze : public testing::TestWithParam<TableParameter> {};
 // Two stores take the same pushes; snapshots of one come and go.
 TEST_P(Freeze, NeitherTheStoreNorItsSnapshotsNotice) {
   ForEachDType(GetParam(), [](auto* stored, const TableSpec& spec) {
-    const Shard shard(spec, kTestPlace);
-    const Shard plain(spec, kTestPlace);
+    const Shard shard(spec, kTestContext);
+    const Shard plain(spec, kTestContext);
     RandomPushes<std::remove_pointer_t<decltype(stored)>> pushes(spec, LastWins(spec), 1, kKeys);
     std::vector<Held> held;
     for (int i = 0; i < 800; ++i) {
@@ -48,10 +48,10 @@ TEST_P(Freeze, NeitherTheStoreNorItsSnapshotsNotice) {
 
 TEST_P(Freeze, ALoadedStoreGoesOnAlike) {
   ForEachDType(GetParam(), [](auto* stored, const TableSpec& spec) {
-    const Shard shard(spec, kTestPlace);
+    const Shard shard(spec, kTestContext);
     RandomPushes<std::remove_pointer_t<decltype(stored)>> pushes(spec, LastWins(spec), 2, kKeys);
     for (int i = 0; i < 200; ++i) ASSERT_TRUE(shard->Apply(pushes.Next()).ok());
-    const Shard loaded(spec, kTestPlace);
+    const Shard loaded(spec, kTestContext);
     for (const FrozenPiece& piece : shard->Freeze().pieces) {
       const absl::Status status = loaded->Load(piece);
       ASSERT_TRUE(status.ok()) << status;
@@ -71,9 +71,9 @@ TEST_P(Freeze, ALoadedStoreGoesOnAlike) {
 // Each snapshot's pieces, on top of those before, are the content; and they are not all of it.
 TEST_P(Freeze, IncrementsAddUpToTheContent) {
   ForEachDType(GetParam(), [](auto* stored, const TableSpec& spec) {
-    const Shard shard(spec, kTestPlace);
+    const Shard shard(spec, kTestContext);
     RandomPushes<std::remove_pointer_t<decltype(stored)>> pushes(spec, LastWins(spec), 3, kKeys);
-    const Shard loaded(spec, kTestPlace);
+    const Shard loaded(spec, kTestContext);
     Content content;
     std::vector<StoreSnapshot> kept;
     std::uint64_t generation = 0;
@@ -98,11 +98,11 @@ TEST_P(Freeze, AnotherNumberOfShards) {
     Content all;
     std::vector<StoreSnapshot> snapshots;
     for (std::uint32_t shard = 0; shard < 3; ++shard) {
-      StorePlace place = kTestPlace;
-      place.shard = shard;
-      const Shard from(spec, place);
+      StoreContext context = kTestContext;
+      context.shard = shard;
+      const Shard from(spec, context);
       RandomPushes<std::remove_pointer_t<decltype(stored)>> pushes(spec, LastWins(spec), 4, kKeys,
-                                                                   place);
+                                                                   context);
       for (int i = 0; i < 100; ++i) ASSERT_TRUE(from->Apply(pushes.Next()).ok());
       snapshots.push_back(from->Freeze());
       all = ContentOf(snapshots.back().pieces, std::move(all));
@@ -110,13 +110,13 @@ TEST_P(Freeze, AnotherNumberOfShards) {
     Content loaded;
     std::uint64_t taken = 0;
     for (std::uint32_t shard = 0; shard < 2; ++shard) {
-      StorePlace place = kTestPlace;
-      place.shard = shard;
-      place.num_shards = 2;
-      const Shard to(spec, place);
+      StoreContext context = kTestContext;
+      context.shard = shard;
+      context.num_shards = 2;
+      const Shard to(spec, context);
       for (const StoreSnapshot& snapshot : snapshots) {
         for (const FrozenPiece& piece : snapshot.pieces) {
-          const auto rows = to->LoadElsewhere(piece, place.block_bytes);
+          const auto rows = to->LoadElsewhere(piece, context.block_bytes);
           ASSERT_TRUE(rows.ok()) << rows.status();
           taken += *rows;
         }
@@ -135,9 +135,9 @@ TEST_P(Freeze, AggregatesEqualTheirPushes) {
     for (const Aggregate aggregate : {Aggregate::kSum, Aggregate::kMean}) {
       if (aggregate == Aggregate::kMean && IsInteger(spec.dtype)) continue;
       spec.aggregate = aggregate;
-      const Shard at_once(spec, kTestPlace);
-      const Shard head(spec, kTestPlace);
-      const Shard replica(spec, kTestPlace);
+      const Shard at_once(spec, kTestContext);
+      const Shard head(spec, kTestContext);
+      const Shard replica(spec, kTestContext);
       RandomPushes<std::remove_pointer_t<decltype(stored)>> pushes(spec, LastWins(spec), 5, kKeys);
       for (int i = 0; i < 300; ++i) {
         const std::vector<PushView> several = pushes.Several();

@@ -10,7 +10,7 @@ namespace {
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
 std::uint64_t KeyOf(std::uint32_t shard, std::uint64_t from = 0) {
-  while (proto::ShardOfKey(from, kTestPlace.num_shards) != shard) ++from;
+  while (proto::ShardOfKey(from, kTestContext.num_shards) != shard) ++from;
   return from;
 }
 
@@ -30,7 +30,7 @@ FrozenPiece SparsePiece(std::uint64_t key) {
 void ExpectRefused(
     const TableSpec& spec, const FrozenPiece& good,
     const std::vector<std::pair<std::function<void(FrozenPiece&)>, std::string>>& changes) {
-  const Shard shard(spec, kTestPlace);
+  const Shard shard(spec, kTestContext);
   for (const auto& [change, message] : changes) {
     FrozenPiece piece = good;
     change(piece);
@@ -95,9 +95,9 @@ TEST(Load, RefusesWidthsThatDoNotFit) {
 TEST(Load, RefusesBlocksThatDoNotFit) {
   const TableSpec spec = WithUpdater(TableSpec::Dense("w", {400}), "momentum");
   std::uint64_t mine = 0;
-  while (proto::ShardOfBlock(kTestPlace.table, mine, 3) != 1) ++mine;
-  ASSERT_LT(mine, proto::NumBlocks(spec, kTestPlace.block_bytes));
-  const std::uint64_t elements = proto::ElementsInBlock(spec, kTestPlace.block_bytes, mine);
+  while (proto::ShardOfBlock(kTestContext.table, mine, 3) != 1) ++mine;
+  ASSERT_LT(mine, proto::NumBlocks(spec, kTestContext.block_bytes));
+  const std::uint64_t elements = proto::ElementsInBlock(spec, kTestContext.block_bytes, mine);
   const FrozenPiece good = {.kind = TableKind::kDense,
                             .dtype = DType::kFloat32,
                             .block = mine,
@@ -118,7 +118,7 @@ TEST(Load, RefusesBlocksThatDoNotFit) {
                     p.values = p.state = BufferOf<float>({1});
                   },
                   "a piece of 1 element for block"}});
-  const Shard shard(spec, kTestPlace);
+  const Shard shard(spec, kTestContext);
   FrozenPiece far = good;
   far.block = 1000;
   ExpectError(shard->Load(far), absl::StatusCode::kOutOfRange, "block 1000 was asked for");
@@ -130,7 +130,7 @@ TEST(Load, RefusesBlocksThatDoNotFit) {
 }
 
 TEST(Load, PassesOverRowsWithoutSteps) {
-  const Shard shard(WithUpdater(TableSpec::Sparse("e", 2), "momentum"), kTestPlace);
+  const Shard shard(WithUpdater(TableSpec::Sparse("e", 2), "momentum"), kTestContext);
   FrozenPiece piece = SparsePiece(KeyOf(2));  // of another shard, but not there
   piece.steps = BufferOf<std::uint64_t>({0, 4});
   EXPECT_TRUE(shard->Load(piece).ok());
@@ -143,8 +143,8 @@ TEST(Load, ReplacesWhatWasThere) {
   for (const char* updater : {"adam", "assign"}) {
     for (const TableKind kind : {TableKind::kDense, TableKind::kSparse, TableKind::kRagged}) {
       const TableSpec spec = SpecOf({kind, updater}, DType::kFloat32);
-      const Shard from(spec, kTestPlace);
-      const Shard to(spec, kTestPlace);
+      const Shard from(spec, kTestContext);
+      const Shard to(spec, kTestContext);
       RandomPushes<float> pushes(spec, LastWins(spec), 1, 60);
       RandomPushes<float> others(spec, LastWins(spec), 2, 60);
       for (int i = 0; i < 100; ++i) {
@@ -166,7 +166,7 @@ TEST(Snapshot, OutlivesTheStore) {
     StoreSnapshot snapshot;
     Content content;
     {
-      const Shard shard(spec, kTestPlace);
+      const Shard shard(spec, kTestContext);
       RandomPushes<float> pushes(spec, false, 1, 60);
       for (int i = 0; i < 100; ++i) ASSERT_TRUE(shard->Apply(pushes.Next()).ok());
       snapshot = shard->Freeze();
@@ -181,7 +181,7 @@ TEST(Snapshot, OutlivesTheStore) {
 TEST(Snapshot, IsReadOnAnotherThread) {
   for (const TableKind kind : {TableKind::kDense, TableKind::kSparse, TableKind::kRagged}) {
     const TableSpec spec = SpecOf({kind, "adam"}, DType::kFloat32);
-    const Shard shard(spec, kTestPlace);
+    const Shard shard(spec, kTestContext);
     RandomPushes<float> pushes(spec, false, 1, 300);
     for (int round = 0; round < 20; ++round) {
       for (int i = 0; i < 20; ++i) ASSERT_TRUE(shard->Apply(pushes.Next()).ok());
@@ -203,7 +203,7 @@ TEST(Snapshot, IsReadOnAnotherThread) {
 TEST(Snapshot, GapsDoNotPileUp) {
   for (const TableKind kind : {TableKind::kSparse, TableKind::kRagged}) {
     const TableSpec spec = SpecOf({kind, "assign"}, DType::kFloat32);
-    const Shard shard(spec, kTestPlace);
+    const Shard shard(spec, kTestContext);
     RandomPushes<float> pushes(spec, true, 1, 10'000);
     for (int i = 0; i < 30'000; ++i) {
       ASSERT_TRUE(shard->Apply(pushes.Next()).ok());
@@ -275,14 +275,14 @@ TEST(ApplyAggregate, RefusesWhatDoesNotFit) {
   ExpectError(aggregate(dense, SparsePush<float>({0}, {1, 2, 3, 4})), kInvalid, "keys or widths");
   ExpectError(dense->Combine({}, 1).status(), kInvalid, "no pushes to combine");
 
-  const Shard sparse(TableSpec::Sparse("e", 2), kTestPlace);
+  const Shard sparse(TableSpec::Sparse("e", 2), kTestContext);
   const std::uint64_t key = KeyOf(1);
   EXPECT_TRUE(aggregate(sparse, SparsePush<float>({key}, {1, 2})).ok());
   ExpectError(aggregate(sparse, SparsePush<float>({key}, {1})), kInvalid, "4 bytes for 2 elements");
   ExpectError(aggregate(sparse, SparsePush<float>({KeyOf(0)}, {1, 2})), kInvalid, "shard 0");
   ExpectError(aggregate(sparse, RaggedPush<float>({key}, {2}, {1, 2})), kInvalid, "has widths");
 
-  const Shard ragged(TableSpec::Ragged("r"), kTestPlace);
+  const Shard ragged(TableSpec::Ragged("r"), kTestContext);
   EXPECT_TRUE(aggregate(ragged, RaggedPush<float>({key}, {2}, {1, 2})).ok());
   ExpectError(aggregate(ragged, RaggedPush<float>({key}, {1}, {1})), kInvalid,
               "a push of 1 element to key");

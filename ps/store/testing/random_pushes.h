@@ -16,23 +16,24 @@
 
 namespace leeway::ps {
 
-inline constexpr StorePlace kTestPlace = {
+inline constexpr StoreContext kTestContext = {
     .table = 5, .shard = 1, .num_shards = 3, .block_bytes = 200};
 inline constexpr std::uint64_t kTestRowWidth = 5;
 
 template <class Stored>
 class RandomPushes {
  public:
-  // Keys (dense: blocks) below `key_limit` that belong to `place`.
+  // Keys (dense: blocks) below `key_limit` that belong to the shard of `context`.
   RandomPushes(const TableSpec& spec, bool last_wins, std::uint64_t seed, std::uint64_t key_limit,
-               const StorePlace& place = kTestPlace)
-      : spec_(spec), place_(place), last_wins_(last_wins), random_(seed) {
+               const StoreContext& context = kTestContext)
+      : spec_(spec), context_(context), last_wins_(last_wins), random_(seed) {
     const bool dense = spec.kind == TableKind::kDense;
-    if (dense) key_limit = std::min(key_limit, proto::NumBlocks(spec, place.block_bytes));
+    if (dense) key_limit = std::min(key_limit, proto::NumBlocks(spec, context.block_bytes));
     for (std::uint64_t key = 0; key < key_limit; ++key) {
-      const std::uint32_t shard = dense ? proto::ShardOfBlock(place.table, key, place.num_shards)
-                                        : proto::ShardOfKey(key, place.num_shards);
-      if (shard == place.shard) keys_.push_back(key);
+      const std::uint32_t shard = dense
+                                      ? proto::ShardOfBlock(context.table, key, context.num_shards)
+                                      : proto::ShardOfKey(key, context.num_shards);
+      if (shard == context.shard) keys_.push_back(key);
     }
   }
 
@@ -73,7 +74,7 @@ class RandomPushes {
 
   std::uint32_t WidthFor(std::uint64_t key) {
     if (spec_.kind == TableKind::kDense) {
-      return static_cast<std::uint32_t>(proto::ElementsInBlock(spec_, place_.block_bytes, key));
+      return static_cast<std::uint32_t>(proto::ElementsInBlock(spec_, context_.block_bytes, key));
     }
     if (spec_.kind == TableKind::kSparse) return kTestRowWidth;
     return static_cast<std::uint32_t>(last_wins_ ? random_.Below(8) : key % 6);
@@ -88,7 +89,7 @@ class RandomPushes {
   }
 
   const TableSpec spec_;
-  const StorePlace place_;
+  const StoreContext context_;
   const bool last_wins_;
   runtime::Random random_;
   std::vector<std::uint64_t> keys_;

@@ -14,7 +14,7 @@ namespace leeway::ps {
 namespace {
 
 constexpr int kOperations = 800;  // a table; 132 tables
-constexpr StorePlace kPlace = {.table = 5, .shard = 1, .num_shards = 3, .block_bytes = 200};
+constexpr StoreContext kContext = {.table = 5, .shard = 1, .num_shards = 3, .block_bytes = 200};
 constexpr std::uint64_t kWidth = 5;
 
 template <class T>
@@ -86,7 +86,7 @@ class Model {
   Stored Initial(std::uint64_t key, std::uint64_t column) const {
     if (IsInteger(spec_.dtype)) return Stored(static_cast<Compute>(spec_.initializer.a));
     const std::uint64_t row = spec_.kind == TableKind::kDense
-                                  ? key * proto::BlockElements(spec_.dtype, kPlace.block_bytes)
+                                  ? key * proto::BlockElements(spec_.dtype, kContext.block_bytes)
                                   : runtime::StableHash(key);
     const auto& [kind, low, high, seed] = spec_.initializer;
     const double at = runtime::UniformAt(seed, runtime::StableHash(spec_.name), row + column);
@@ -112,12 +112,12 @@ template <class Stored>
 class Comparison {
  public:
   explicit Comparison(const TableSpec& spec)
-      : spec_(spec), shard_(spec, kPlace), model_(spec_, shard_.updater()), random_(1) {
+      : spec_(spec), shard_(spec, kContext), model_(spec_, shard_.updater()), random_(1) {
     for (std::uint64_t key = 0; keys_.size() < 20; ++key) {
       const bool dense = spec_.kind == TableKind::kDense;
-      if ((dense ? proto::ShardOfBlock(kPlace.table, key, kPlace.num_shards)
-                 : proto::ShardOfKey(key, kPlace.num_shards)) == kPlace.shard) {
-        if (dense && key >= proto::NumBlocks(spec_, kPlace.block_bytes)) break;
+      if ((dense ? proto::ShardOfBlock(kContext.table, key, kContext.num_shards)
+                 : proto::ShardOfKey(key, kContext.num_shards)) == kContext.shard) {
+        if (dense && key >= proto::NumBlocks(spec_, kContext.block_bytes)) break;
         keys_.push_back(key);
       }
     }
@@ -140,7 +140,7 @@ class Comparison {
 
   std::size_t WidthFor(std::uint64_t key) {
     if (spec_.kind == TableKind::kDense) {
-      return proto::ElementsInBlock(spec_, kPlace.block_bytes, key);
+      return proto::ElementsInBlock(spec_, kContext.block_bytes, key);
     }
     if (spec_.kind == TableKind::kSparse) return kWidth;
     const bool free = shard_.updater().combine() == Updater::Combine::kLast;

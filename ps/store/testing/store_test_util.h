@@ -63,11 +63,11 @@ inline TableSpec WithUpdater(TableSpec spec, const std::string& name,
 // A store and its updater.
 class Shard {
  public:
-  explicit Shard(const TableSpec& spec, const StorePlace& place = {.block_bytes = 1 << 20}) {
+  explicit Shard(const TableSpec& spec, const StoreContext& context = {.block_bytes = 1 << 20}) {
     absl::StatusOr<std::unique_ptr<Updater>> updater = MakeUpdater(spec);
     EXPECT_TRUE(updater.ok()) << updater.status();
     updater_ = *std::move(updater);
-    store_ = NewShardStore(spec, place, updater_.get());
+    store_ = NewShardStore(spec, context, updater_.get());
   }
   ShardStore* operator->() const { return store_.get(); }
   const Updater& updater() const { return *updater_; }

@@ -37,11 +37,11 @@ class MonotonicReads final : public Invariant {
   }
 
  private:
-  struct Place {
+  struct SeenPlace {
     std::uint32_t reader, table, place;
-    auto operator<=>(const Place&) const = default;
+    auto operator<=>(const SeenPlace&) const = default;
   };
-  std::map<Place, std::vector<std::int64_t>> seen_;  // digits that were 1
+  std::map<SeenPlace, std::vector<std::int64_t>> seen_;  // digits that were 1
 };
 
 }  // namespace

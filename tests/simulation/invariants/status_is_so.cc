@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "proto/messages/chain.h"
-#include "proto/messages/settings_schedule.h"
+#include "proto/messages/table_settings_schedule.h"
 
 namespace leeway::simulation {
 namespace {
@@ -124,15 +124,15 @@ std::string StatusIsSo::JudgeNodes(const Json& said) const {
 }
 
 std::string StatusIsSo::JudgeChains(const Json& said, const proto::ClusterMap& map) const {
-  struct Places {
+  struct ServerCounts {
     std::uint64_t heads = 0, replicas = 0, joining = 0, bytes = 0;
   };
-  std::map<std::uint64_t, Places> places;  // by rank
+  std::map<std::uint64_t, ServerCounts> places;  // by rank
   for (std::uint32_t shard = 0; shard < map.owners.size(); ++shard) {
     const proto::Chain chain = proto::ChainOf(map, shard);
     for (const proto::ShardOwner& place : chain.joining) ++places[place.server_rank].joining;
     for (const proto::ShardOwner& place : chain.members) {
-      Places& of = places[place.server_rank];
+      ServerCounts& of = places[place.server_rank];
       ++(place == chain.members.front() ? of.heads : of.replicas);
       ps::Server* const server = process_faults_->ServerOf(map, place.server_rank);
       if (server == nullptr) return absl::StrCat("server ", place.server_rank, " does not live");
@@ -147,7 +147,7 @@ std::string StatusIsSo::JudgeChains(const Json& said, const proto::ClusterMap& m
   for (const Json& server : shards.value("servers", Json::array())) {
     const std::uint64_t rank = NumberOf(server, "rank");
     const std::string whose = absl::StrCat(" of server ", rank);
-    const Places is = places.contains(rank) ? places.extract(rank).mapped() : Places();
+    const ServerCounts is = places.contains(rank) ? places.extract(rank).mapped() : ServerCounts();
     std::string wrong = FirstOf(
         {Compare(absl::StrCat("the number of heads", whose), NumberOf(server, "heads"), is.heads),
          Compare(absl::StrCat("the number of replicas", whose), NumberOf(server, "replicas"),
@@ -173,8 +173,8 @@ std::string StatusIsSo::JudgeTables(const Json& said, const proto::ClusterMap& m
     if (found == tables.end()) return absl::StrCat("nobody has created the table '", name, "'");
     const auto id = static_cast<std::uint32_t>(NumberOf(told, "id"));
     TableSpec spec = found->second->spec;
-    for (const proto::TableSettings& settings : proto::SettingsOf(map.settings, id)) {
-      if (settings.decided) spec = proto::WithSettings(found->second->spec, settings);
+    for (const proto::TableSettings& settings : proto::TableSettingsOf(map.table_settings, id)) {
+      if (settings.decided) spec = proto::WithTableSettings(found->second->spec, settings);
     }
     std::string wrong =
         FirstOf({Compare(absl::StrCat("table ", name), told.value("spec", ""), spec.ToString()),
@@ -213,7 +213,7 @@ std::string StatusIsSo::JudgeThread(const SimInquiry::Thread& which, const Json&
        Compare("its number", NumberOf(said, "thread"), which.second),
        Compare("its epoch", NumberOf(said, "epoch"), map.epoch),
        Compare("the version of its map", NumberOf(said, "map_version"), map.version),
-       Compare("the number of held pulls", NumberOf(said, "pending_pulls"), 0u),
+       Compare("the number of pending pulls", NumberOf(said, "pending_pulls"), 0u),
        Compare("what is held", NumberOf(said, "held_bytes"), 0u),
        Compare("the number of its heads", NumberOf(replication, "heads"), heads),
        Compare("the number of its followers", NumberOf(replication, "followers"), followers),

@@ -154,7 +154,8 @@ void FakeDevice::Complete(const FakeCompletion& completion) {
 
 void FakeDevice::Purge(const FakePair& pair) {
   std::uint64_t receives = 0;
-  for (const FakeCompletion& one : pair.late_received) receives += one.completion.receive ? 1 : 0;
+  for (const FakeCompletion& one : pair.delayed_received)
+    receives += one.completion.receive ? 1 : 0;
   std::erase_if(completions_, [&](const FakeCompletion& one) {
     if (one.pair.get() != &pair) return false;
     receives += one.completion.receive ? 1 : 0;

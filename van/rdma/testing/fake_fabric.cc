@@ -98,8 +98,8 @@ bool FakeFabric::State::ProgressPair(FakePair& pair) {
     if (works && Held(pair, pair.request_gate, faults.delay_rate)) break;
     if (!CarryFirst(pair)) break;
   }
-  HandOverLate(pair, /*all=*/false);
-  return !pair.pending.empty() || !pair.late_sent.empty() || !pair.late_received.empty();
+  HandOverDelayed(pair, /*all=*/false);
+  return !pair.pending.empty() || !pair.delayed_sent.empty() || !pair.delayed_received.empty();
 }
 
 bool FakeFabric::State::ProgressDial(FakePair& pair) {
@@ -229,8 +229,9 @@ FakeFabric::State::Tried FakeFabric::State::TakeIn(FakePair& pair, std::uint64_t
   } else if (!peer.device->Covers(receive.segment)) {
     done.completion.outcome = Outcome::kLocalProtection;
   }
-  if (!peer.late_received.empty() || Held(peer, peer.received_gate, faults.late_completion_rate)) {
-    peer.late_received.push_back(done);
+  if (!peer.delayed_received.empty() ||
+      Held(peer, peer.received_gate, faults.delayed_completion_rate)) {
+    peer.delayed_received.push_back(done);
     Activate(peer);
   } else {
     peer.device->Complete(done);
@@ -265,10 +266,11 @@ void FakeFabric::State::CompleteSent(FakePair& pair, const FakeRequest& request,
   done.completion.id = request.request.id;
   done.completion.queue_pair = pair.number;
   done.completion.outcome = outcome;
-  const bool late = !pair.in_error && (!pair.late_sent.empty() ||
-                                       Held(pair, pair.sent_gate, faults.late_completion_rate));
-  if (!late) return HandOver(pair, done);
-  pair.late_sent.push_back(done);
+  const bool delayed =
+      !pair.in_error &&
+      (!pair.delayed_sent.empty() || Held(pair, pair.sent_gate, faults.delayed_completion_rate));
+  if (!delayed) return HandOver(pair, done);
+  pair.delayed_sent.push_back(done);
   Activate(pair);
 }
 
@@ -290,17 +292,17 @@ void FakeFabric::State::CheckKept(FakePair& pair, const FakeRequest& request) {
   if (DigestOf(request) != request.digest) ++counters.changed_early;
 }
 
-void FakeFabric::State::HandOverLate(FakePair& pair, bool all) {
-  while (!pair.late_sent.empty()) {
-    if (!all && Held(pair, pair.sent_gate, faults.late_completion_rate)) break;
-    const FakeCompletion next = std::move(pair.late_sent.front());
-    pair.late_sent.pop_front();
+void FakeFabric::State::HandOverDelayed(FakePair& pair, bool all) {
+  while (!pair.delayed_sent.empty()) {
+    if (!all && Held(pair, pair.sent_gate, faults.delayed_completion_rate)) break;
+    const FakeCompletion next = std::move(pair.delayed_sent.front());
+    pair.delayed_sent.pop_front();
     HandOver(pair, next);
   }
-  while (!pair.late_received.empty()) {
-    if (!all && Held(pair, pair.received_gate, faults.late_completion_rate)) break;
-    const FakeCompletion next = std::move(pair.late_received.front());
-    pair.late_received.pop_front();
+  while (!pair.delayed_received.empty()) {
+    if (!all && Held(pair, pair.received_gate, faults.delayed_completion_rate)) break;
+    const FakeCompletion next = std::move(pair.delayed_received.front());
+    pair.delayed_received.pop_front();
     pair.device->Complete(next);
   }
 }
@@ -309,7 +311,7 @@ void FakeFabric::State::HandOverLate(FakePair& pair, bool all) {
 
 void FakeFabric::State::Error(FakePair& pair) {
   if (std::exchange(pair.in_error, true)) return;
-  HandOverLate(pair, /*all=*/true);
+  HandOverDelayed(pair, /*all=*/true);
   for (FakeRequest& request : std::exchange(pair.pending, {})) {
     Finish(pair, std::move(request), Outcome::kFlushed);
   }
@@ -333,12 +335,12 @@ void FakeFabric::State::Destroy(FakePair& pair) {
   if (pair.device != nullptr && Draw(faults.purge_rate)) {
     pair.device->Purge(pair);
   } else {
-    for (const FakeCompletion& one : pair.late_received) pair.device->Complete(one);
+    for (const FakeCompletion& one : pair.delayed_received) pair.device->Complete(one);
   }
   pair.pending.clear();
   pair.carried.clear();
-  pair.late_sent.clear();
-  pair.late_received.clear();
+  pair.delayed_sent.clear();
+  pair.delayed_received.clear();
   const bool was_asked = !pair.dialled;
   if (const std::shared_ptr<FakePair> peer = std::exchange(pair.peer, nullptr)) {
     peer->peer = nullptr;

@@ -84,7 +84,7 @@ struct FakePair {
   std::shared_ptr<FakePair> peer;   // null: none, or destroyed
   std::deque<FakeRequest> pending;  // posted
   std::deque<FakeRequest> carried;  // carried out, without a completion so far
-  std::deque<FakeCompletion> late_sent, late_received;
+  std::deque<FakeCompletion> delayed_sent, delayed_received;
   std::uint64_t posted = 0;
   std::uint64_t retired = 0;  // requests that polled completions cover
   FakeGate request_gate = Open(), sent_gate = Open(), received_gate = Open(), event_gate = Open();
@@ -99,7 +99,7 @@ class FakeFabric::State : public std::enable_shared_from_this<FakeFabric::State>
   // Whether an event at that gate is held back once more. Its owner is woken when it is free.
   bool Held(const FakePair& pair, const FakeGate& gate, double rate);
 
-  // Carries out what can be carried out, and delivers what was late.
+  // Carries out what can be carried out, and delivers what was delayed.
   void Progress();
   // Progress has something to do.
   void Activate(const FakePair& pair);
@@ -150,7 +150,7 @@ class FakeFabric::State : public std::enable_shared_from_this<FakeFabric::State>
   void CompleteSent(FakePair& pair, const FakeRequest& request, Outcome outcome);
   void HandOver(FakePair& pair, const FakeCompletion& completion);
   void CheckKept(FakePair& pair, const FakeRequest& request);
-  void HandOverLate(FakePair& pair, bool all);
+  void HandOverDelayed(FakePair& pair, bool all);
 
   std::set<std::uint32_t> active_;  // numbers of queue pairs
 };

@@ -370,7 +370,8 @@ bool FakeVerbs::TakeEvent(Told* told) {
   for (auto it = events_.begin(); it != events_.end(); ++it) {
     const FakePair* const pair = it->pair.get();
     if (pair != nullptr && held.contains(pair)) continue;
-    if (pair != nullptr && fabric->Held(*pair, pair->event_gate, fabric->faults.late_event_rate)) {
+    if (pair != nullptr &&
+        fabric->Held(*pair, pair->event_gate, fabric->faults.delayed_event_rate)) {
       held.insert(pair);
       continue;
     }

@@ -40,7 +40,7 @@ struct FakeFaults {
   double fail_rate = 0;                  // a request ends with an outcome drawn at random
   double disconnect_rate = 0;            // the connection ends instead
   double delay_rate = 0;                 // a request is carried out by a later poll; less than 1
-  double late_completion_rate = 0;       // a completion is found by a later poll; less than 1
+  double delayed_completion_rate = 0;    // a completion is found by a later poll; less than 1
   double fail_post_rate = 0;             // Post returns UNAVAILABLE, having posted some
   std::uint32_t receiver_waits_max = 0;  // tries before kReceiverNotReady; 0: no limit
   // A destroyed connection drops its completions that were not polled, and their receives are lost
@@ -60,7 +60,7 @@ struct FakeFaults {
   double lose_dial_rate = 0;          // the same, after lost_dial_polls polls
   std::uint32_t lost_dial_polls = 8;  // see lose_dial_rate
   double fail_accept_rate = 0;        // kFailed on both sides after Accept
-  double late_event_rate = 0;         // an event is found by a later NextEvent; less than 1
+  double delayed_event_rate = 0;      // an event is found by a later NextEvent; less than 1
 
   // With FakeHooks::after: the longest time of each delay.
   absl::Duration delay_max = absl::Milliseconds(1);

@@ -669,7 +669,7 @@ TEST_F(FakeVerbsTest, LateEventsOfAConnectionStayInOrder) {
     Dial();
     ASSERT_EQ(b_->NextKind(), EventKind::kRequest);
     ASSERT_TRUE(b_->connection->Accept({}).ok());
-    SetFaults({.seed = seed, .late_event_rate = 0.6});
+    SetFaults({.seed = seed, .delayed_event_rate = 0.6});
     fabric_.DisconnectAll();
     for (Side* side : {a_.get(), b_.get()}) {
       EXPECT_EQ(side->NextKind(), EventKind::kEstablished) << seed;
@@ -716,7 +716,7 @@ TEST_F(FakeVerbsTest, AWriteThatFailsMayHaveArrivedInPart) {
 // With all delays: the order stays within a connection, and changes between connections.
 TEST_F(FakeVerbsTest, DelaysReorderOnlyBetweenConnections) {
   Open();
-  SetFaults({.delay_rate = 0.5, .late_completion_rate = 0.5, .late_event_rate = 0.5});
+  SetFaults({.delay_rate = 0.5, .delayed_completion_rate = 0.5, .delayed_event_rate = 0.5});
   Establish();
   std::unique_ptr<Connection> other = std::move(a_->connection);
   std::unique_ptr<Connection> other_b = std::move(b_->connection);

@@ -1,5 +1,5 @@
 // The oracle of changed tables accepts and refuses the right maps and entries.
-#include "tests/simulation/settings_ledger.h"
+#include "tests/simulation/table_settings_ledger.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,9 +15,9 @@ using ::testing::IsEmpty;
 
 constexpr std::uint32_t kId = 9;
 
-class SettingsLedgerTest : public testing::Test {
+class TableSettingsLedgerTest : public testing::Test {
  protected:
-  SettingsLedgerTest() : history_(1, 2), ledger_(&history_) {
+  TableSettingsLedgerTest() : history_(1, 2), ledger_(&history_) {
     for (WorkerLife& life : history_.lives) {
       life.incarnation = 1;
       life.known_as = {77};
@@ -28,7 +28,7 @@ class SettingsLedgerTest : public testing::Test {
     return {.table = kId, .number = number, .since = since, .decided = decided};
   }
   std::string Map(std::vector<proto::TableSettings> settings) {
-    return ledger_.OnMap({.version = ++version_, .settings = std::move(settings)});
+    return ledger_.OnMap({.version = ++version_, .table_settings = std::move(settings)});
   }
   std::string Push(std::uint64_t clock, std::uint32_t settings) {
     return ledger_.OnEntry({.kind = proto::LogEntryKind::kPush,
@@ -36,15 +36,15 @@ class SettingsLedgerTest : public testing::Test {
                             .incarnation = 77,
                             .table = kId,
                             .clock = clock,
-                            .settings = settings});
+                            .table_settings = settings});
   }
 
   History history_;
-  SettingsLedger ledger_;
+  TableSettingsLedger ledger_;
   std::uint64_t version_ = 0;
 };
 
-TEST_F(SettingsLedgerTest, APushIsAppliedWithTheSettingsOfItsClock) {
+TEST_F(TableSettingsLedgerTest, APushIsAppliedWithTheSettingsOfItsClock) {
   EXPECT_THAT(Push(9, 0), IsEmpty());
   EXPECT_THAT(Map({Settings(1, 8, /*decided=*/false)}), IsEmpty());
   EXPECT_THAT(Map({Settings(1, 10)}), IsEmpty());
@@ -54,21 +54,21 @@ TEST_F(SettingsLedgerTest, APushIsAppliedWithTheSettingsOfItsClock) {
   EXPECT_THAT(Push(10, 0), HasSubstr("in clock 10 is applied with settings 0, where settings 1"));
 }
 
-TEST_F(SettingsLedgerTest, ADecisionForAClockThatIsPastComesTooLate) {
+TEST_F(TableSettingsLedgerTest, ADecisionForAClockThatIsPastComesTooLate) {
   EXPECT_THAT(Push(10, 0), IsEmpty());
   EXPECT_THAT(Map({Settings(1, 10)}), HasSubstr("applied with settings 0, where settings 1"));
   history_.lives[1].killed = 1;
   EXPECT_THAT(Map({Settings(1, 10)}), IsEmpty());
 }
 
-TEST_F(SettingsLedgerTest, ADecisionIsMadeOnceAndKept) {
+TEST_F(TableSettingsLedgerTest, ADecisionIsMadeOnceAndKept) {
   EXPECT_THAT(Map({Settings(1, 10)}), IsEmpty());
   EXPECT_THAT(Map({Settings(1, 10), Settings(2, 12, /*decided=*/false)}), IsEmpty());
   EXPECT_THAT(Map({Settings(1, 11)}), HasSubstr("is decided anew"));
   EXPECT_THAT(Map({Settings(1, 10), Settings(2, 10)}), HasSubstr("does not follow on"));
 }
 
-TEST_F(SettingsLedgerTest, NoLaterMapIsWithoutIt) {
+TEST_F(TableSettingsLedgerTest, NoLaterMapIsWithoutIt) {
   EXPECT_THAT(Map({Settings(1, 10)}), IsEmpty());
   EXPECT_THAT(Map({}), HasSubstr("change 1 of table 9 at clock 10, is not in the map"));
 }

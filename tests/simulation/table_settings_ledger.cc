@@ -1,10 +1,10 @@
-#include "tests/simulation/settings_ledger.h"
+#include "tests/simulation/table_settings_ledger.h"
 
 #include <algorithm>
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
-#include "proto/messages/settings_schedule.h"
+#include "proto/messages/table_settings_schedule.h"
 
 namespace leeway::simulation {
 namespace {
@@ -16,12 +16,12 @@ std::string Describe(const proto::TableSettings& settings) {
 
 }  // namespace
 
-std::string SettingsLedger::OnMap(const proto::ClusterMap& map) {
+std::string TableSettingsLedger::OnMap(const proto::ClusterMap& map) {
   if (map.version < version_) return "";
   version_ = map.version;
   for (const auto& [id, table] : tables_) {
     if (table.decided.empty()) continue;
-    const auto told = proto::SettingsOf(map.settings, id);
+    const auto told = proto::TableSettingsOf(map.table_settings, id);
     const auto has_it = [newest = table.decided.rbegin()->first](const proto::TableSettings& one) {
       return one.decided && one.number >= newest;
     };
@@ -29,7 +29,7 @@ std::string SettingsLedger::OnMap(const proto::ClusterMap& map) {
     return absl::StrCat(Describe(table.decided.rbegin()->second), ", is not in the map of version ",
                         map.version);
   }
-  for (const proto::TableSettings& settings : map.settings) {
+  for (const proto::TableSettings& settings : map.table_settings) {
     if (!settings.decided) continue;
     Table& table = tables_[settings.table];
     std::string wrong = OnDecision(&table, settings);
@@ -41,7 +41,7 @@ std::string SettingsLedger::OnMap(const proto::ClusterMap& map) {
   return "";
 }
 
-std::string SettingsLedger::OnDecision(Table* table, const proto::TableSettings& settings) {
+std::string TableSettingsLedger::OnDecision(Table* table, const proto::TableSettings& settings) {
   const auto [known, fresh] = table->decided.try_emplace(settings.number, settings);
   if (!fresh) {
     if (known->second == settings) return "";
@@ -52,18 +52,18 @@ std::string SettingsLedger::OnDecision(Table* table, const proto::TableSettings&
                       Describe(std::prev(known)->second));
 }
 
-std::string SettingsLedger::OnEntry(const proto::Replicate& entry) {
+std::string TableSettingsLedger::OnEntry(const proto::Replicate& entry) {
   if (entry.kind != proto::LogEntryKind::kPush) return "";
   Table& table = tables_[entry.table];
   const Pusher pusher{
-      .settings = entry.settings, .rank = entry.worker, .known_as = entry.incarnation};
+      .settings = entry.table_settings, .rank = entry.worker, .known_as = entry.incarnation};
   std::uint64_t& newest = table.newest[pusher];
   newest = std::max(newest, entry.clock);
   return Judge(table, pusher, entry.clock);
 }
 
-std::string SettingsLedger::Judge(const Table& table, const Pusher& pusher,
-                                  std::uint64_t clock) const {
+std::string TableSettingsLedger::Judge(const Table& table, const Pusher& pusher,
+                                       std::uint64_t clock) const {
   const WorkerLife& life = history_->lives[pusher.rank];
   if (life.WasKilled(life.Incarnation(pusher.known_as))) return "";
   std::uint32_t holds = 0;

@@ -1,4 +1,4 @@
-#include "proto/messages/settings_schedule.h"
+#include "proto/messages/table_settings_schedule.h"
 
 #include <gtest/gtest.h>
 
@@ -9,13 +9,13 @@ TableSettings Settings(std::uint32_t number, std::uint64_t since, bool decided =
   return {.table = 3, .number = number, .since = since, .decided = decided};
 }
 
-std::uint32_t NumberAt(const SettingsSchedule& schedule, std::uint64_t clock) {
+std::uint32_t NumberAt(const TableSettingsSchedule& schedule, std::uint64_t clock) {
   const TableSettings* const settings = schedule.At(clock);
   return settings == nullptr ? 0 : settings->number;
 }
 
-TEST(SettingsSchedule, EachHoldsFromItsClockOn) {
-  SettingsSchedule schedule;
+TEST(TableSettingsSchedule, EachHoldsFromItsClockOn) {
+  TableSettingsSchedule schedule;
   EXPECT_EQ(NumberAt(schedule, 100), 0u);
   const std::vector<TableSettings> all = {Settings(1, 10), Settings(2, 20), Settings(3, 20)};
   schedule.Follow(all);
@@ -25,15 +25,15 @@ TEST(SettingsSchedule, EachHoldsFromItsClockOn) {
   EXPECT_EQ(NumberAt(schedule, 20), 3u);
 }
 
-TEST(SettingsSchedule, BeforeTheOldestThatIsKnownThatOneHolds) {
-  SettingsSchedule schedule;
+TEST(TableSettingsSchedule, BeforeTheOldestThatIsKnownThatOneHolds) {
+  TableSettingsSchedule schedule;
   const std::vector<TableSettings> all = {Settings(5, 10), Settings(6, 20)};
   schedule.Follow(all);
   EXPECT_EQ(NumberAt(schedule, 0), 5u);
 }
 
-TEST(SettingsSchedule, KnowsWhatIsNotDecided) {
-  SettingsSchedule schedule;
+TEST(TableSettingsSchedule, KnowsWhatIsNotDecided) {
+  TableSettingsSchedule schedule;
   const std::vector<TableSettings> all = {Settings(1, 10), Settings(2, 20, /*decided=*/false)};
   schedule.Follow(all);
   EXPECT_FALSE(schedule.UndecidedAt(19));
@@ -42,24 +42,24 @@ TEST(SettingsSchedule, KnowsWhatIsNotDecided) {
   EXPECT_EQ(NumberAt(schedule, 20), 1u);
 }
 
-TEST(SettingsSchedule, FindsThoseOfATable) {
+TEST(TableSettingsSchedule, FindsThoseOfATable) {
   const std::vector<TableSettings> all = {{.table = 1, .number = 1},
                                           {.table = 3, .number = 1},
                                           {.table = 3, .number = 2},
                                           {.table = 4}};
-  EXPECT_EQ(SettingsOf(all, 3).size(), 2u);
-  EXPECT_EQ(SettingsOf(all, 3)[1].number, 2u);
-  EXPECT_TRUE(SettingsOf(all, 2).empty());
+  EXPECT_EQ(TableSettingsOf(all, 3).size(), 2u);
+  EXPECT_EQ(TableSettingsOf(all, 3)[1].number, 2u);
+  EXPECT_TRUE(TableSettingsOf(all, 2).empty());
 }
 
-TEST(SettingsSchedule, ChangesWhatSettingsAreAndNothingElse) {
+TEST(TableSettingsSchedule, ChangesWhatSettingsAreAndNothingElse) {
   TableSpec spec = TableSpec::Dense("w", {4});
   spec.updater = {"sgd", {{"learning_rate", 0.5}}};
   TableSpec other = spec;
   other.updater.parameters = {{"learning_rate", 0.1}};
   other.consistency = Consistency::Asp();
   other.nonfinite = NonFinite::kRefuse;
-  EXPECT_EQ(WithSettings(spec, SettingsOf(other)), other);
+  EXPECT_EQ(WithTableSettings(spec, TableSettingsOf(other)), other);
 }
 
 }  // namespace

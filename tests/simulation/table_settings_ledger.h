@@ -6,8 +6,8 @@
 // that is applied at once is logged with the settings of its clock, whether the decision came
 // before or after it. Pushes of workers that were killed, or are being taken for dead, are not
 // checked.
-#ifndef LEEWAY_TESTS_SIMULATION_SETTINGS_LEDGER_H_
-#define LEEWAY_TESTS_SIMULATION_SETTINGS_LEDGER_H_
+#ifndef LEEWAY_TESTS_SIMULATION_TABLE_SETTINGS_LEDGER_H_
+#define LEEWAY_TESTS_SIMULATION_TABLE_SETTINGS_LEDGER_H_
 
 #include <compare>
 #include <cstdint>
@@ -20,9 +20,9 @@
 
 namespace leeway::simulation {
 
-class SettingsLedger {
+class TableSettingsLedger {
  public:
-  explicit SettingsLedger(const History* history) : history_(history) {}
+  explicit TableSettingsLedger(const History* history) : history_(history) {}
 
   // A scheduler sends that map. Returns what is wrong with it; empty: nothing.
   std::string OnMap(const proto::ClusterMap& map);
@@ -51,4 +51,4 @@ class SettingsLedger {
 
 }  // namespace leeway::simulation
 
-#endif  // LEEWAY_TESTS_SIMULATION_SETTINGS_LEDGER_H_
+#endif  // LEEWAY_TESTS_SIMULATION_TABLE_SETTINGS_LEDGER_H_

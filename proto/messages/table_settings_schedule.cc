@@ -1,11 +1,11 @@
-#include "proto/messages/settings_schedule.h"
+#include "proto/messages/table_settings_schedule.h"
 
 #include <algorithm>
 #include <utility>
 
 namespace leeway::proto {
 
-TableSettings SettingsOf(const TableSpec& spec) {
+TableSettings TableSettingsOf(const TableSpec& spec) {
   TableSettings settings;
   settings.parameters = spec.updater.parameters;
   settings.staleness = spec.consistency.staleness;
@@ -13,21 +13,22 @@ TableSettings SettingsOf(const TableSpec& spec) {
   return settings;
 }
 
-TableSpec WithSettings(TableSpec spec, const TableSettings& settings) {
+TableSpec WithTableSettings(TableSpec spec, const TableSettings& settings) {
   spec.updater.parameters = settings.parameters;
   spec.consistency.staleness = settings.staleness;
   spec.nonfinite = settings.nonfinite;
   return spec;
 }
 
-std::span<const TableSettings> SettingsOf(std::span<const TableSettings> all, std::uint32_t table) {
+std::span<const TableSettings> TableSettingsOf(std::span<const TableSettings> all,
+                                               std::uint32_t table) {
   const auto [first, last] = std::equal_range(
       all.begin(), all.end(), TableSettings{.table = table},
       [](const TableSettings& a, const TableSettings& b) { return a.table < b.table; });
   return {first, last};
 }
 
-const TableSettings* SettingsSchedule::At(std::uint64_t clock) const {
+const TableSettings* TableSettingsSchedule::At(std::uint64_t clock) const {
   const TableSettings* found = nullptr;
   // A map no longer has settings that were changed long ago.
   if (!settings_.empty() && settings_.front().number > 1) found = &settings_.front();
@@ -37,7 +38,7 @@ const TableSettings* SettingsSchedule::At(std::uint64_t clock) const {
   return found;
 }
 
-bool SettingsSchedule::UndecidedAt(std::uint64_t clock) const {
+bool TableSettingsSchedule::UndecidedAt(std::uint64_t clock) const {
   return std::any_of(settings_.begin(), settings_.end(), [clock](const TableSettings& settings) {
     return !settings.decided && settings.since <= clock;
   });

@@ -1,4 +1,4 @@
-#include "worker/slicing/live_settings.h"
+#include "worker/slicing/live_table_settings.h"
 
 #include <gtest/gtest.h>
 
@@ -13,8 +13,8 @@ proto::TableSettings Bound(std::uint32_t number, std::uint64_t since, std::uint6
 }
 
 // A request of clock 12 has the earlier bound.
-TEST(LiveSettings, AnAnnouncedChangeDoesNotHoldYet) {
-  LiveSettings settings(Consistency::Asp());
+TEST(LiveTableSettings, AnAnnouncedChangeDoesNotHoldYet) {
+  LiveTableSettings settings(Consistency::Asp());
   settings.Follow(std::vector{Bound(1, 12, 2, /*decided=*/false)});
   EXPECT_TRUE(settings.UndecidedAt(12));
   EXPECT_EQ(settings.ConsistencyAt(12), Consistency::Asp());
@@ -25,8 +25,8 @@ TEST(LiveSettings, AnAnnouncedChangeDoesNotHoldYet) {
 }
 
 // Servers may not know yet the change that is in the answer that opened the table.
-TEST(LiveSettings, AChangeThatNoMapHasIsUndecided) {
-  LiveSettings settings(Consistency::Ssp(4));
+TEST(LiveTableSettings, AChangeThatNoMapHasIsUndecided) {
+  LiveTableSettings settings(Consistency::Ssp(4));
   settings.Follow(std::vector{Bound(1, 5, 2)});
   settings.Hear(std::vector{Bound(1, 5, 2), Bound(2, 9, 1)});
   EXPECT_FALSE(settings.UndecidedAt(8));
@@ -42,8 +42,8 @@ TEST(LiveSettings, AChangeThatNoMapHasIsUndecided) {
 }
 
 // The answer was sent before the change was decided.
-TEST(LiveSettings, ALateAnswerTakesBackNothing) {
-  LiveSettings settings(Consistency::Ssp(4));
+TEST(LiveTableSettings, ALateAnswerTakesBackNothing) {
+  LiveTableSettings settings(Consistency::Ssp(4));
   settings.Follow(std::vector{Bound(1, 12, 2)});
   settings.Hear(std::vector{Bound(1, 9, 2, /*decided=*/false)});
   EXPECT_FALSE(settings.UndecidedAt(12));
@@ -51,8 +51,8 @@ TEST(LiveSettings, ALateAnswerTakesBackNothing) {
 }
 
 // The rate scales residuals.
-TEST(LiveSettings, HaveTheLearningRateOfEachClock) {
-  LiveSettings settings(Consistency::Ssp(4));
+TEST(LiveTableSettings, HaveTheLearningRateOfEachClock) {
+  LiveTableSettings settings(Consistency::Ssp(4));
   EXPECT_EQ(settings.LearningRateAt(3), std::nullopt);
   proto::TableSettings slower = Bound(1, 12, 4), by_default = Bound(2, 20, 4);
   slower.parameters["learning_rate"] = 0.25;

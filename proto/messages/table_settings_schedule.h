@@ -1,8 +1,8 @@
-// A SettingsSchedule holds which settings of a table hold in which clock. Settings that do not
+// A TableSettingsSchedule holds which settings of a table hold in which clock. Settings that do not
 // shape a table's data can be changed during use, from one clock on for all (docs/consistency.md).
 // Each worker and each data thread has one for a table, and uses it on its loop.
-#ifndef LEEWAY_PROTO_MESSAGES_SETTINGS_SCHEDULE_H_
-#define LEEWAY_PROTO_MESSAGES_SETTINGS_SCHEDULE_H_
+#ifndef LEEWAY_PROTO_MESSAGES_TABLE_SETTINGS_SCHEDULE_H_
+#define LEEWAY_PROTO_MESSAGES_TABLE_SETTINGS_SCHEDULE_H_
 
 #include <cstdint>
 #include <span>
@@ -14,13 +14,14 @@
 namespace leeway::proto {
 
 // The settings within a description, and a description with other settings.
-TableSettings SettingsOf(const TableSpec& spec);
-TableSpec WithSettings(TableSpec spec, const TableSettings& settings);
+TableSettings TableSettingsOf(const TableSpec& spec);
+TableSpec WithTableSettings(TableSpec spec, const TableSettings& settings);
 
 // The settings of one table, in their order in a map or a reply.
-std::span<const TableSettings> SettingsOf(std::span<const TableSettings> all, std::uint32_t table);
+std::span<const TableSettings> TableSettingsOf(std::span<const TableSettings> all,
+                                               std::uint32_t table);
 
-class SettingsSchedule {
+class TableSettingsSchedule {
  public:
   // Takes over the table's settings of the newest map.
   void Follow(std::span<const TableSettings> settings) {
@@ -41,4 +42,4 @@ class SettingsSchedule {
 
 }  // namespace leeway::proto
 
-#endif  // LEEWAY_PROTO_MESSAGES_SETTINGS_SCHEDULE_H_
+#endif  // LEEWAY_PROTO_MESSAGES_TABLE_SETTINGS_SCHEDULE_H_

@@ -2,8 +2,8 @@
 // "Changing a table").
 //
 // One for each table that a worker has opened. Lives on the core's loop, in Tables.
-#ifndef LEEWAY_WORKER_SLICING_LIVE_SETTINGS_H_
-#define LEEWAY_WORKER_SLICING_LIVE_SETTINGS_H_
+#ifndef LEEWAY_WORKER_SLICING_LIVE_TABLE_SETTINGS_H_
+#define LEEWAY_WORKER_SLICING_LIVE_TABLE_SETTINGS_H_
 
 #include <algorithm>
 #include <cstdint>
@@ -12,14 +12,14 @@
 #include <vector>
 
 #include "leeway/consistency.h"
-#include "proto/messages/settings_schedule.h"
+#include "proto/messages/table_settings_schedule.h"
 #include "runtime/base/mutants.h"
 
 namespace leeway::worker {
 
-class LiveSettings {
+class LiveTableSettings {
  public:
-  explicit LiveSettings(const Consistency& created) : created_(created) {}
+  explicit LiveTableSettings(const Consistency& created) : created_(created) {}
 
   // Takes what a map says. Ignores an older state than is known.
   void Follow(std::span<const proto::TableSettings> settings) {
@@ -71,9 +71,9 @@ class LiveSettings {
   }
 
   const Consistency created_;
-  proto::SettingsSchedule schedule_;
+  proto::TableSettingsSchedule schedule_;
 };
 
 }  // namespace leeway::worker
 
-#endif  // LEEWAY_WORKER_SLICING_LIVE_SETTINGS_H_
+#endif  // LEEWAY_WORKER_SLICING_LIVE_TABLE_SETTINGS_H_
