@@ -282,8 +282,8 @@ class ManyShards {
 
   ManyShards() : updater_(*ps::MakeUpdater(Spec())) {
     for (std::uint32_t i = 0; i < kShards; ++i) {
-      const ps::StorePlace place{.table = 1, .shard = i, .num_shards = kShards};
-      stores_.push_back(ps::NewShardStore(Spec(), place, updater_.get()));
+      const ps::StoreContext context{.table = 1, .shard = i, .num_shards = kShards};
+      stores_.push_back(ps::NewShardStore(Spec(), context, updater_.get()));
     }
     for (std::uint64_t seed = 1; seed <= kBatches; ++seed) {
       std::vector<KeyBatch>& parts = batches_.emplace_back(kShards);
