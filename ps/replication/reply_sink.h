@@ -1,5 +1,5 @@
-// What goes back over the connections that something came over, as an interface. Implemented by
-// Connections.
+// ReplySink is the interface by which replicas answer over the connection that a message came over.
+// Connections implements it; on the data thread's loop.
 #ifndef LEEWAY_PS_REPLICATION_REPLY_SINK_H_
 #define LEEWAY_PS_REPLICATION_REPLY_SINK_H_
 

@@ -36,6 +36,7 @@ class Servers final : public van::Handler {
     virtual void OnServerMessage(Link* link, proto::AnyMessage message,
                                  std::span<runtime::Buffer> payload) = 0;
   };
+  // Gets the replies to requests, which Requests knows.
   class ReplyListener {
    public:
     virtual ~ReplyListener() = default;

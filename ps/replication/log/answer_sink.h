@@ -1,5 +1,6 @@
-// The answers of a shard to workers and readers, as an interface: they must not say more than what
-// is on every replica. Implemented by WaitingAnswers.
+// AnswerSink is the interface by which a shard answers workers and readers. An answer tells of
+// nothing that is not on every replica, so most of them wait. WaitingAnswers implements it; on the
+// data thread's loop.
 #ifndef LEEWAY_PS_REPLICATION_LOG_ANSWER_SINK_H_
 #define LEEWAY_PS_REPLICATION_LOG_ANSWER_SINK_H_
 
@@ -22,6 +23,7 @@ class AnswerSink {
   // Likewise to a reader, within what readers may have waiting. UNAVAILABLE: that is too much.
   virtual absl::Status AnswerReader(van::PeerId peer, proto::Reply reply, Payload payload,
                                     absl::Time deadline) = 0;
+  // Answers at once: the reply tells of nothing that is logged.
   virtual void AnswerNow(van::PeerId peer, proto::Reply reply) = 0;
 };
 
