@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -523,6 +524,25 @@ TEST_F(MembershipTest, OfSeveralAddressesAllAreTriedWithinTheFailureTimeout) {
     }
   }
   EXPECT_TRUE(overs_.empty());
+}
+
+TEST_F(MembershipTest, OfManyAddressesTheFirstAndTheNewestAreTried) {
+  Join(Role::kWorker);
+  CrashScheduler();
+  world_.RunFor(absl::Seconds(1));
+  for (int i = 0; i < 10; ++i) {
+    membership_->OnSchedulerMoved(
+        {.address = absl::StrCat("sim://nobody", i, "/0"), .cluster = 0xc1});
+    world_.RunFor(absl::Milliseconds(100));
+  }
+  std::set<std::string> tried;
+  for (int i = 0; i < 1000; ++i) {
+    tried.insert(membership_->scheduler_address());
+    world_.RunFor(absl::Milliseconds(50));
+  }
+  EXPECT_EQ(tried.size(), 4u);
+  EXPECT_TRUE(tried.contains("sim://scheduler/0"));
+  EXPECT_TRUE(tried.contains("sim://nobody9/0"));
 }
 
 TEST_F(MembershipTest, WhereTheSchedulerWasAtFirstIsNotForgotten) {

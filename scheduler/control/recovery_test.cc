@@ -438,6 +438,8 @@ TEST_F(RecoveryTest, WhatItCouldNotTellBeforeItDiedAgainIsToldAfterThat) {
     cluster_->network.Cut("scheduler", server->name());
   }
   cluster_->StartScheduler();
+  // A change, for which it writes its state, and the address with it.
+  cluster_->Start(Role::kServer, [](Config* config) { config->elastic = true; });
   cluster_->world.RunFor(absl::Milliseconds(300));
   ASSERT_TRUE(threads.NoneHasHeard());
   cluster_->KillScheduler();
