@@ -189,7 +189,7 @@ CodedPushes::Heard CodedPushes::Hear(const SimTable& table, const ps::Inbound& p
 }
 
 std::string CodedPushes::JudgeShard(ps::Shard* head) const {
-  const std::vector<proto::ClientSession> windows = head->ExportBegin().header.workers;
+  const std::vector<proto::ClientSession> sessions = head->ExportBegin().header.workers;
   for (const auto& [id, store] : head->stores()) {
     const SimTable* const table = Find(id);
     if (table == nullptr || !HasAccount(*table)) continue;
@@ -200,7 +200,7 @@ std::string CodedPushes::JudgeShard(ps::Shard* head) const {
         std::vector<float> values(row.width);
         std::memcpy(values.data(), row.values.data(), row.values.size());
         if (wrong.empty()) {
-          wrong = place.has_value() ? JudgePlace(*table, *place, values, windows)
+          wrong = place.has_value() ? JudgePlace(*table, *place, values, sessions)
                                     : absl::StrCat("nobody has pushed to key ", row.key);
         }
       });
@@ -214,7 +214,7 @@ std::string CodedPushes::JudgeShard(ps::Shard* head) const {
 // up to some message.
 std::string CodedPushes::JudgePlace(const SimTable& table, std::uint32_t place,
                                     std::span<const float> values,
-                                    const std::vector<proto::ClientSession>& windows) const {
+                                    const std::vector<proto::ClientSession>& sessions) const {
   const auto found = sent_.find({table.index, place});
   if (found == sent_.end()) return absl::StrCat("nobody has pushed to ", Where(table, place));
   std::vector<double> left(values.begin(), values.end());
@@ -229,13 +229,13 @@ std::string CodedPushes::JudgePlace(const SimTable& table, std::uint32_t place,
     float largest = 0;
     for (const float value : sent.effect) largest = std::max(largest, std::abs(value));
     magnitude += static_cast<double>(largest);
-    const auto window = std::find_if(windows.begin(), windows.end(), [&](const auto& it) {
+    const auto session = std::find_if(sessions.begin(), sessions.end(), [&](const auto& it) {
       return it.rank == sent.rank && it.incarnation == sent.known_as;
     });
     const std::uint64_t newest = history_->lives[sent.rank].known_as.back();
-    if (window == windows.end() || sent.known_as != newest) {
+    if (session == sessions.end() || sent.known_as != newest) {
       uncertain[{sent.rank, sent.known_as}].push_back(&sent);
-    } else if (sent.sequence <= (table.bsp() ? window->admitted_held : window->admitted)) {
+    } else if (sent.sequence <= (table.bsp() ? session->admitted_held : session->admitted)) {
       take(sent, 1, &left);
     }
   }

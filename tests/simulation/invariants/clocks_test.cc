@@ -128,16 +128,16 @@ class ClosedClocksTest : public testing::Test {
   }
   // A Close by "server0", unless it is another one.
   std::string Close(std::uint64_t epoch, std::uint64_t index, std::uint64_t clock,
-                    const proto::ClientSession& window = {}, const std::string& from = "server0") {
-    return Hear(from, LogEntry(proto::LogEntryKind::kClose, epoch, index, clock, window));
+                    const proto::ClientSession& session = {}, const std::string& from = "server0") {
+    return Hear(from, LogEntry(proto::LogEntryKind::kClose, epoch, index, clock, session));
   }
   static proto::Replicate LogEntry(proto::LogEntryKind kind, std::uint64_t epoch,
                                    std::uint64_t index, std::uint64_t clock,
-                                   const proto::ClientSession& window) {
+                                   const proto::ClientSession& session) {
     proto::Replicate entry{.shard = 2, .epoch = epoch, .stream = 1, .entry = index, .kind = kind};
     entry.index = index;
     entry.clock = clock;
-    entry.workers = {window};
+    entry.workers = {session};
     return entry;
   }
   void Commit(std::uint64_t index) {
@@ -175,15 +175,15 @@ TEST_F(ClosedClocksTest, ADeposedHeadIsNotJudged) {
 }
 
 TEST_F(ClosedClocksTest, ACloseSaysOfAWorkerAtLeastWhatThoseBeforeItSaid) {
-  const proto::ClientSession window{
+  const proto::ClientSession session{
       .rank = 0, .incarnation = 7, .clock = 4, .since = 1, .admitted = 3, .admitted_held = 8};
-  EXPECT_EQ(Close(1, 5, 3, window), "");
+  EXPECT_EQ(Close(1, 5, 3, session), "");
   Commit(5);
-  EXPECT_EQ(Close(1, 6, 4, window), "");
-  proto::ClientSession less = window;
+  EXPECT_EQ(Close(1, 6, 4, session), "");
+  proto::ClientSession less = session;
   less.admitted_held = 7;
   EXPECT_THAT(Close(1, 7, 5, less), HasSubstr("pushes up to 3 and 7, and was at"));
-  less = window;
+  less = session;
   less.clock = 3;
   EXPECT_THAT(Close(1, 8, 6, less), HasSubstr("is at clock 3"));
   proto::ClusterMap map;
@@ -197,8 +197,8 @@ TEST_F(ClosedClocksTest, ACloseSaysOfAWorkerAtLeastWhatThoseBeforeItSaid) {
 TEST_F(ClosedClocksTest, NobodyEntersNorJoinsBeforeWhatHasClosed) {
   EXPECT_EQ(Close(1, 5, 3), "");
   Commit(5);
-  const proto::ClientSession window{.rank = 1, .incarnation = 7, .clock = 3, .since = 3};
-  EXPECT_THAT(Hear("server0", LogEntry(proto::LogEntryKind::kEnter, 1, 6, 0, window)),
+  const proto::ClientSession session{.rank = 1, .incarnation = 7, .clock = 3, .since = 3};
+  EXPECT_THAT(Hear("server0", LogEntry(proto::LogEntryKind::kEnter, 1, 6, 0, session)),
               HasSubstr("enters at clock 3, where clocks below 4"));
   EXPECT_THAT(Hear("server1", LogEntry(proto::LogEntryKind::kTransferBegin, 1, 5, 3, {})),
               HasSubstr("clocks below 4 have closed"));

@@ -18,16 +18,16 @@ std::string DescribeItem(const proto::Replicate& sent) {
 
 // Empty unless `now` says less of a worker than `before` did.
 std::string SaysLess(const proto::ClientSession& now, const proto::ClientSession& before) {
-  const auto since = [](const proto::ClientSession& window) {
-    return window.since == ps::WorkerClocks::kNotEntered ? 0 : window.since;
+  const auto since = [](const proto::ClientSession& session) {
+    return session.since == ps::WorkerClocks::kNotEntered ? 0 : session.since;
   };
   if (now.clock >= before.clock && since(now) >= since(before) && now.admitted >= before.admitted &&
       now.admitted_held >= before.admitted_held) {
     return "";
   }
-  const auto text = [](const proto::ClientSession& window) {
-    return absl::StrCat("clock ", window.clock, " since ", window.since, ", pushes up to ",
-                        window.admitted, " and ", window.admitted_held);
+  const auto text = [](const proto::ClientSession& session) {
+    return absl::StrCat("clock ", session.clock, " since ", session.since, ", pushes up to ",
+                        session.admitted, " and ", session.admitted_held);
   };
   return absl::StrCat("worker ", now.rank, " is at ", text(now), ", and was at ", text(before));
 }
@@ -114,12 +114,12 @@ std::string ClosedClocks::OnWindows(const Shard& shard, const proto::Replicate& 
   if (sent.kind == proto::LogEntryKind::kTransferBegin && sent.clock < shard.closed) {
     return absl::StrCat(DescribeItem(sent), ": clocks below ", shard.closed, " have closed");
   }
-  for (const proto::ClientSession& window : sent.workers) {
-    const auto known = shard.windows.find({window.rank, window.incarnation});
-    if (known == shard.windows.end()) continue;
-    const auto current = incarnations_.find(window.rank);
-    if (current != incarnations_.end() && current->second != window.incarnation) continue;
-    std::string wrong = SaysLess(window, known->second);
+  for (const proto::ClientSession& session : sent.workers) {
+    const auto known = shard.sessions.find({session.rank, session.incarnation});
+    if (known == shard.sessions.end()) continue;
+    const auto current = incarnations_.find(session.rank);
+    if (current != incarnations_.end() && current->second != session.incarnation) continue;
+    std::string wrong = SaysLess(session, known->second);
     if (!wrong.empty()) return absl::StrCat(DescribeItem(sent), ": ", wrong);
   }
   return "";
@@ -134,9 +134,9 @@ void ClosedClocks::Commit(std::uint32_t id) {
     const Entry& entry = node.mapped();
     if (!entry.closes) continue;
     shard.index = node.key();
-    shard.windows.clear();
-    for (const proto::ClientSession& window : entry.workers) {
-      shard.windows[{window.rank, window.incarnation}] = window;
+    shard.sessions.clear();
+    for (const proto::ClientSession& session : entry.workers) {
+      shard.sessions[{session.rank, session.incarnation}] = session;
     }
     shard.closed = std::max(shard.closed, entry.clock + 1);
     shard.since = epoch_;

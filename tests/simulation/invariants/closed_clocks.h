@@ -37,7 +37,7 @@ class ClosedClocks {
 
  private:
   using Worker = std::pair<std::uint32_t, std::uint64_t>;  // rank, incarnation
-  using Windows = std::map<Worker, proto::ClientSession>;
+  using Sessions = std::map<Worker, proto::ClientSession>;
   struct Entry {  // of a log; of entries that close nothing only the epoch
     std::uint64_t epoch = 0;
     bool closes = false;
@@ -47,7 +47,7 @@ class ClosedClocks {
   struct Shard {
     // From the last committed Close, which is entry `index`.
     std::uint64_t closed = 0, index = 0;
-    Windows windows;
+    Sessions sessions;
     std::uint64_t since = 0;              // the newest epoch that was known then
     std::map<std::uint64_t, Entry> open;  // by index: not committed yet
     // By epoch and index: clocks that are closed.

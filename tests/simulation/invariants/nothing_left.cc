@@ -38,15 +38,15 @@ std::string FindLeftBehind(SimCluster* cluster) {
 
 std::string FindForgotten(const ps::Shard& shard, const proto::ClusterMap& map) {
   std::set<std::uint32_t> before;  // ranks with a known process that has them no more
-  for (const proto::ClientSession& window : shard.ExportBegin().header.workers) {
-    if (window.rank < map.workers.size()) {
-      const proto::WorkerEntry& worker = map.workers[window.rank];
+  for (const proto::ClientSession& session : shard.ExportBegin().header.workers) {
+    if (session.rank < map.workers.size()) {
+      const proto::WorkerEntry& worker = map.workers[session.rank];
       const bool left = worker.state == proto::WorkerState::kLeft;
-      if (worker.incarnation == window.incarnation && !left) continue;
-      if (worker.incarnation != window.incarnation && before.insert(window.rank).second) continue;
+      if (worker.incarnation == session.incarnation && !left) continue;
+      if (worker.incarnation != session.incarnation && before.insert(session.rank).second) continue;
     }
-    return absl::StrCat("shard ", shard.id(), " knows of pushes up to ", window.admitted, " and ",
-                        window.admitted_held, " of a process that was worker ", window.rank,
+    return absl::StrCat("shard ", shard.id(), " knows of pushes up to ", session.admitted, " and ",
+                        session.admitted_held, " of a process that was worker ", session.rank,
                         " and is it no more");
   }
   return "";
