@@ -499,6 +499,21 @@ constexpr KnownBug kWorkerBugs[] = {
      .what = "a call that is not answered has no deadline",
      .promise = "nobody waits for ever",
      .test = "worker/worker_test CoreEndTest.CallsAreAnsweredOrFailWithTheirConnection"},
+    {.name = "deadlines-looked-at-once",
+     .file = "worker/core/operations.cc",
+     .what = "only the first deadline of all operations is kept",
+     .promise = "nobody waits for ever",
+     .test = "worker/worker_test CoreEndTest.EachOperationEndsAtItsOwnDeadline"},
+    {.name = "version-of-the-last-shard",
+     .file = "worker/core/operations.cc",
+     .what = "the version of a pull is that of its last answer alone",
+     .promise = "versions of later pulls are not smaller",
+     .test = "worker/worker_test CorePullInfoTest.ItsVersionIsTheSumOfAllAnswers"},
+    {.name = "ragged-bytes-uncounted",
+     .file = "worker/slicing/slice_ragged.cc",
+     .what = "a ragged push is cut by its keys alone, and its messages are too large",
+     .promise = "what is promised to succeed does",
+     .test = "worker/worker_test SliceTest.CutsARaggedPushThatWouldBeTooLarge"},
 };
 
 }  // namespace

@@ -35,6 +35,21 @@ TEST(CoreEndTest, DeadlinesNameTheAwaitedServers) {
   EXPECT_EQ(got, std::vector<float>(16, 3));
 }
 
+TEST(CoreEndTest, EachOperationEndsAtItsOwnDeadline) {
+  TestCluster cluster({.servers = 1, .shards = 1});
+  cluster.Connect();
+  const auto table = cluster.MakeTable(TableSpec::Dense("w", {16}));
+  cluster.servers[0]->intercept = [](const proto::Request&) { return true; };
+  std::vector<float> got(16);
+  const auto first = cluster.Pull(table, {}, &got, Within(absl::Seconds(2)));
+  const auto second = cluster.Pull(table, {}, &got, Within(absl::Seconds(5)));
+  cluster.world.RunFor(absl::Seconds(3));
+  EXPECT_TRUE(first->done());
+  EXPECT_FALSE(second->done());
+  cluster.world.RunFor(absl::Seconds(3));
+  EXPECT_TRUE(second->done());
+}
+
 TEST(CoreEndTest, TheServerGetsNineTenthsOfTheTimeout) {
   TestCluster cluster({.servers = 1, .shards = 1});
   cluster.Connect();

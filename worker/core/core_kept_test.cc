@@ -123,5 +123,21 @@ TEST(CorePullInfoTest, HasTheClockOfTheOldestAnswer) {
   }
 }
 
+// So of two pulls of the same elements the later one's is not smaller.
+TEST(CorePullInfoTest, ItsVersionIsTheSumOfAllAnswers) {
+  TestCluster cluster({.servers = 2, .shards = 2});
+  cluster.Connect();
+  const auto table = cluster.MakeTable(Asynchronous(2 * kOneBlock));
+  for (std::uint64_t i = 0; i < 2; ++i) {
+    cluster.servers[i]->edit = [version = 3 + i](const proto::Request&, proto::Reply* reply) {
+      reply->version = version;
+    };
+  }
+  std::vector<float> got(2 * kOneBlock);
+  const auto pull = cluster.Pull(table, {}, &got);
+  ASSERT_TRUE(cluster.Await(pull).ok()) << pull->status();
+  EXPECT_EQ(pull->info.version, 7u);
+}
+
 }  // namespace
 }  // namespace leeway::worker::core_kept_test

@@ -200,6 +200,23 @@ TEST_F(SliceTest, CutsARequestThatWouldBeTooLarge) {
   EXPECT_EQ(all, values);
 }
 
+TEST_F(SliceTest, CutsARaggedPushThatWouldBeTooLarge) {
+  auto info = Info(TableSpec::Ragged("r"), 1);
+  info->message_bytes_max = 64;  // four rows
+  std::vector<std::uint64_t> keys(10);
+  std::iota(keys.begin(), keys.end(), 0);
+  const std::vector<std::uint32_t> widths(10, 4);
+  std::vector<float> values(40);
+  Access push = Dense(info, proto::Op::kPush, &values);
+  push.kind = TableKind::kRagged;
+  push.keys = keys;
+  push.widths = widths;
+  const absl::StatusOr<Sliced> sliced = Slice(push, poster_);
+  ASSERT_TRUE(sliced.ok()) << sliced.status();
+  ASSERT_EQ(sliced->pieces.size(), 3u);
+  for (const Piece& piece : sliced->pieces) EXPECT_LE(piece.payload[2].size(), 64u);
+}
+
 TEST_F(SliceTest, RaggedRowsComeBackInTheOrderAsked) {
   const auto info = Info(TableSpec::Ragged("r"), 3);
   const std::vector<std::uint64_t> keys = {40, 3, 17, 8};
