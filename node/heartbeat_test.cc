@@ -1,10 +1,11 @@
-// The heartbeats of a process that was stopped or starved.
+// How often heartbeats come, and those of a process that was stopped or starved.
 #include "node/heartbeat.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -79,6 +80,7 @@ class Scheduler final : public van::Handler {
     EXPECT_TRUE(van_->Listen(kScheduler).ok());
   }
   bool answers = true;
+  int beats = 0;
 
  private:
   void OnPeerUp(van::PeerId, const van::Identity&) override {}
@@ -87,7 +89,9 @@ class Scheduler final : public van::Handler {
     const auto message = proto::Decode(raw.header, {});
     ASSERT_TRUE(message.ok()) << message.status();
     const auto* beat = std::get_if<proto::Heartbeat>(&*message);
-    if (beat == nullptr || !answers) return;
+    if (beat == nullptr) return;
+    ++beats;
+    if (!answers) return;
     EXPECT_TRUE(van_->Send(peer, {.header = proto::Encode(proto::HeartbeatAck{beat->number}),
                                   .payload = {}})
                     .ok());
@@ -99,43 +103,59 @@ class Scheduler final : public van::Handler {
   std::unique_ptr<van::Van> van_;
 };
 
+class HeartbeatTest : public testing::Test {
+ protected:
+  HeartbeatTest() {
+    Heartbeat::Reports reports;
+    reports.silent = [this](absl::Duration length) { silent_ = std::max(silent_, length); };
+    reports.heard_again = [] {};
+    reports.answered = [this](absl::Time) { ++answered_; };
+    reports.broken = [] {};
+    reports.connected_again = [] {};
+    reports.given_up = [](const absl::Status& why) { FAIL() << why; };
+    Heartbeat::Setup setup;
+    setup.scheduler = kScheduler;
+    setup.scheduler_incarnation = 5;
+    setup.identity = {.role = Role::kWorker, .node = 7, .incarnation = 9};
+    setup.interval = absl::Milliseconds(500);
+    setup.failure_timeout = absl::Seconds(3);
+    setup.host = &host_;
+    setup.owner = owner_->loop();
+    setup.factory = factory_.get();
+    heartbeat_.emplace(std::move(setup), std::move(reports));
+    world_.RunFor(absl::Milliseconds(5250));  // between two beats
+  }
+
+  runtime::SimWorld world_{1};
+  van::SimNetwork network_{&world_};
+  Scheduler scheduler_{&world_, &network_};
+  StoppedHost host_{world_.NewHost("node")};
+  const std::unique_ptr<van::Factory> factory_ = network_.NewFactory("node");
+  const std::unique_ptr<runtime::LoopRunner> owner_ = host_.Spawn("owner");
+  int answered_ = 0;
+  absl::Duration silent_;
+  std::optional<Heartbeat> heartbeat_;
+};
+
 // A stopped process does not listen, so that time is no silence of the scheduler.
-TEST(HeartbeatTest, TimeInWhichTheProcessStoodStillIsNoSilenceOfTheScheduler) {
-  runtime::SimWorld world(1);
-  van::SimNetwork network(&world);
-  Scheduler scheduler(&world, &network);
-  StoppedHost host(world.NewHost("node"));
-  const auto factory = network.NewFactory("node");
-  const auto owner = host.Spawn("owner");
-  int answered = 0;
-  absl::Duration silent;
-  Heartbeat::Reports reports;
-  reports.silent = [&](absl::Duration length) { silent = std::max(silent, length); };
-  reports.heard_again = [] {};
-  reports.answered = [&](absl::Time) { ++answered; };
-  reports.broken = [] {};
-  reports.connected_again = [] {};
-  reports.given_up = [](const absl::Status& why) { FAIL() << why; };
-  Heartbeat::Setup setup;
-  setup.scheduler = kScheduler;
-  setup.scheduler_incarnation = 5;
-  setup.identity = {.role = Role::kWorker, .node = 7, .incarnation = 9};
-  setup.interval = absl::Milliseconds(500);
-  setup.failure_timeout = absl::Seconds(3);
-  setup.host = &host;
-  setup.owner = owner->loop();
-  setup.factory = factory.get();
-  Heartbeat heartbeat(std::move(setup), std::move(reports));
-  world.RunFor(absl::Milliseconds(5250));  // between two beats
-  EXPECT_GT(answered, 5);
-  host.stopped += absl::Minutes(10);
-  world.RunFor(absl::Seconds(5));
-  EXPECT_EQ(silent, absl::ZeroDuration());
-  EXPECT_GT(answered, 10);
-  scheduler.answers = false;
-  world.RunFor(absl::Seconds(10));
-  EXPECT_GT(silent, absl::Seconds(3));
-  EXPECT_LT(silent, absl::Seconds(11));
+TEST_F(HeartbeatTest, TimeInWhichTheProcessStoodStillIsNoSilenceOfTheScheduler) {
+  EXPECT_GT(answered_, 5);
+  host_.stopped += absl::Minutes(10);
+  world_.RunFor(absl::Seconds(5));
+  EXPECT_EQ(silent_, absl::ZeroDuration());
+  EXPECT_GT(answered_, 10);
+  scheduler_.answers = false;
+  world_.RunFor(absl::Seconds(10));
+  EXPECT_GT(silent_, absl::Seconds(3));
+  EXPECT_LT(silent_, absl::Seconds(11));
+}
+
+TEST_F(HeartbeatTest, BeatsComeTwiceAsOftenWhileOneIsUnanswered) {
+  EXPECT_LE(scheduler_.beats, 12);
+  scheduler_.answers = false;
+  scheduler_.beats = 0;
+  world_.RunFor(absl::Milliseconds(2500));
+  EXPECT_GE(scheduler_.beats, 8);
 }
 
 }  // namespace

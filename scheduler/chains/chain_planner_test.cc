@@ -264,6 +264,14 @@ TEST(ChainPlanner, EmptyShardsAreSpreadByNumberAndNotMovedForTheirWeight) {
   EXPECT_TRUE(planner.Settled());
 }
 
+TEST(ShardLoadsTest, AServersReportReplacesTheOneBefore) {
+  ShardLoads loads;
+  loads.Take(0, {.shards = {{.shard = 0, .bytes = 100}, {.shard = 1, .bytes = 10}}}, 2);
+  EXPECT_EQ(loads.BytesOn(0), 110u);
+  loads.Take(0, {.shards = {{.shard = 1, .bytes = 20}}}, 2);  // the other has moved away
+  EXPECT_EQ(loads.BytesOn(0), 20u);
+}
+
 TEST(ChainPlanner, GoesOnFromItsState) {
   ChainPlanner planner(2);
   planner.Deal({1, 1, 1}, 12);

@@ -99,6 +99,25 @@ TEST_F(RestorationTest, NoServerLoadsBeforeAllHaveTheTables) {
   EXPECT_TRUE(cluster_.RunUntil([&] { return WorkersHaveTheMap(); }));
 }
 
+TEST_F(RestorationTest, ATableIsNotOpenedWhileItsSettingsAreRenewed) {
+  Start();
+  ASSERT_TRUE(cluster_.RunUntil([&] { return WorkersHaveTheMap(); }));
+  cluster_.servers[1]->answers_installs = false;
+  TableSpec renewed = TableSpec::Dense("w", {10});
+  renewed.consistency = Consistency::Ssp(7);
+  cluster_.workers[0]->CreateTable(1, renewed);
+  cluster_.world.RunFor(absl::Seconds(1));
+  cluster_.workers[1]->OpenTable(1, "w");
+  cluster_.world.RunFor(absl::Seconds(5));
+  EXPECT_THAT(cluster_.workers[1]->tables, IsEmpty());
+  cluster_.servers[1]->answers_installs = true;  // asked again
+  for (const TestNode* worker : cluster_.workers) {
+    ASSERT_TRUE(cluster_.RunUntil([&] { return !worker->tables.empty(); }));
+    ASSERT_EQ(worker->tables.at(1).table_settings.size(), 1u) << worker->tables.at(1).result;
+    EXPECT_EQ(worker->tables.at(1).table_settings[0].since, kClock);
+  }
+}
+
 TEST_F(RestorationTest, BlocksOfAnotherSizeAreRefused) {
   cluster_.config.restore = "saved";
   PutCheckpoint(&cluster_);

@@ -95,7 +95,7 @@ void MemberService::OnJoin(const Sender& sender, const proto::Join& join) {
 void MemberService::Joined(Node* node) {
   const bool was_complete = s_->members->complete();
   if (!s_->members->UpdateComplete()) {
-    PutOffNobodyCame();
+    if (!runtime::Planted<"nobody-came-not-put-off">()) PutOffNobodyCame();
   } else if (!was_complete) {
     StopWaiting();
     s_->chains->Deal();

@@ -335,6 +335,21 @@ TEST(Scheduler, AClusterThatNeverCompletesEndsAndNamesTheMissing) {
   EXPECT_EQ(cluster.servers[0]->over->code(), absl::StatusCode::kDeadlineExceeded);
 }
 
+TEST(Scheduler, WaitsForTheClusterAsLongAsNodesCome) {
+  TestCluster cluster;
+  cluster.config.connect_timeout = absl::Minutes(2);
+  cluster.StartScheduler();
+  for (int i = 0; i < 2; ++i) {
+    cluster.world.RunFor(absl::Seconds(90));
+    cluster.Start(Role::kServer, [](Config* its) { its->connect_timeout = absl::Hours(1); });
+  }
+  cluster.world.RunFor(absl::Seconds(110));
+  EXPECT_FALSE(cluster.over.has_value());
+  cluster.world.RunFor(absl::Seconds(20));
+  ASSERT_TRUE(cluster.over.has_value());
+  EXPECT_EQ(cluster.over->code(), absl::StatusCode::kDeadlineExceeded);
+}
+
 TEST(Scheduler, StopTellsAllNodes) {
   TestCluster cluster;
   cluster.StartAll();

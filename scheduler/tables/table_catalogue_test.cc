@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "scheduler/tables/reply_memory.h"
 
 namespace leeway::scheduler {
 namespace {
@@ -248,6 +249,16 @@ TEST_F(TableCatalogueTest, NonsenseIsRefused) {
   nonsense.shape = {4, 0};
   Create(10, 1, nonsense);
   EXPECT_THAT(Sent(), ElementsAre("10:1:INVALID_ARGUMENT:0"));
+}
+
+TEST(ReplyMemoryTest, TheNewestRepliesToANodeAreRemembered) {
+  ReplyMemory memory;
+  for (std::uint64_t request = 1; request <= kRepliesRememberedMax + 1; ++request) {
+    memory.Remember(10, /*create=*/true, {.request = request});
+  }
+  EXPECT_EQ(memory.Find(10, 1, true), nullptr);
+  EXPECT_NE(memory.Find(10, 2, true), nullptr);
+  EXPECT_NE(memory.Find(10, kRepliesRememberedMax + 1, true), nullptr);
 }
 
 }  // namespace

@@ -415,6 +415,11 @@ constexpr KnownBug kPlanningBugs[] = {
      .promise = "a table is described as it is",
      .test = "scheduler/scheduler_test "
              "TableChangesTest.HoldsFromAClockThatNobodyHadReachedOnceServersAndWorkersKnow"},
+    {.name = "load-of-moved-shards-kept",
+     .file = "scheduler/chains/shard_loads.cc",
+     .what = "loads of shards that a server no longer has still count",
+     .promise = "what status says is so",
+     .test = "scheduler/scheduler_test ShardLoadsTest.AServersReportReplacesTheOneBefore"},
 };
 
 }  // namespace

@@ -500,6 +500,27 @@ constexpr KnownBug kSchedulerBugs[] = {
      .what = "any number of readers joins",
      .promise = "memory is bounded",
      .test = "scheduler/scheduler_test Readers.AreLimited"},
+    {.name = "table-answers-kept-for-ever",
+     .file = "scheduler/tables/reply_memory.h",
+     .what = "replies about tables are remembered without limit",
+     .promise = "memory is bounded",
+     .test = "scheduler/scheduler_test ReplyMemoryTest.TheNewestRepliesToANodeAreRemembered"},
+    {.name = "nobody-came-not-put-off",
+     .file = "scheduler/control/member_service.cc",
+     .what = "the scheduler gives up though nodes still join",
+     .promise = "what is promised to succeed does",
+     .test = "scheduler/scheduler_test Scheduler.WaitsForTheClusterAsLongAsNodesCome"},
+    {.name = "opened-while-renewed",
+     .file = "scheduler/tables/table_service.cc",
+     .what = "a worker opens a table of a checkpoint before its new settings are decided",
+     .promise = "all workers switch at one clock",
+     .test =
+         "scheduler/scheduler_test RestorationTest.ATableIsNotOpenedWhileItsSettingsAreRenewed"},
+    {.name = "beats-slow-while-unanswered",
+     .file = "node/heartbeat.cc",
+     .what = "heartbeats do not come more often while one is unanswered",
+     .promise = "a living node is not taken for dead",
+     .test = "node/node_test HeartbeatTest.BeatsComeTwiceAsOftenWhileOneIsUnanswered"},
 };
 
 }  // namespace
