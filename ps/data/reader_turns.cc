@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/mutants.h"
 
 namespace leeway::ps {
 
@@ -35,7 +36,7 @@ void ReaderTurns::DropPeer(van::PeerId peer) {
   const auto found = queues_.find(peer);
   if (found == queues_.end()) return;
   requests_ -= found->second.requests.size();
-  bytes_ -= found->second.bytes;
+  if (!runtime::Planted<"lost-readers-bytes-kept">()) bytes_ -= found->second.bytes;
   queues_.erase(found);
 }
 

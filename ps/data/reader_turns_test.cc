@@ -162,6 +162,19 @@ TEST_F(ReaderTurnsTest, WithoutHoldingTheQueueIsLimited) {
   EXPECT_TRUE(turns_.Check(more).ok());
 }
 
+TEST_F(ReaderTurnsTest, BytesOfALostReaderAreGivenBack) {
+  Inbound large;
+  large.peer = 1;
+  large.payload = {runtime::Buffer::CopyOf(std::string(ReaderTurns::kBytesMax, 'k'))};
+  turns_.Add(std::move(large));
+  Inbound more;
+  more.peer = 2;
+  EXPECT_EQ(turns_.Check(more).code(), absl::StatusCode::kUnavailable);
+  turns_.DropPeer(1);
+  Ask(2);
+  EXPECT_TRUE(turns_.Check(more).ok());
+}
+
 TEST_F(ReaderTurnsTest, RequestsOfALostReaderAreDropped) {
   Ask(1, 300);
   Ask(2, 2);

@@ -117,6 +117,15 @@ TEST(StragglerLinesTest, AreOfAllThreadsOfAServerTogether) {
   EXPECT_TRUE(lines.Take(At(160)));
 }
 
+TEST_F(StatusTest, AWorkerIsAsFarAsTheLastOfItsShards) {
+  const std::uint32_t table = bench_.Install(AddTable("w", Consistency::Asp()));
+  const proto::Request overtaken = bench_.DensePush(0, table, 0);
+  bench_.Tick(0, 3);
+  EXPECT_EQ(Status()["workers"][0], (nlohmann::json{{"worker", 0}, {"clock", 0}}));
+  bench_.Send(0, overtaken, Bench::Filled(1));
+  EXPECT_EQ(Status()["workers"][0], (nlohmann::json{{"worker", 0}, {"clock", 3}}));
+}
+
 TEST_F(StatusTest, TablesHaveTheStalenessOfTheirReplies) {
   const std::uint32_t table = bench_.Install(AddTable("w", Consistency::Asp()));
   EXPECT_EQ(Status()["tables"][0]["staleness"], nlohmann::json::object());

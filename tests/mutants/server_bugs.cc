@@ -183,6 +183,21 @@ constexpr KnownBug kServerBugs[] = {
      .what = "replies that have been sent are still charged to the budget of the process",
      .promise = "limits and budgets",
      .test = "ps/ps_test RepliesTest.WhatIsSentIsChargedNoMore"},
+    {.name = "lost-readers-bytes-kept",
+     .file = "ps/data/reader_turns.cc",
+     .what = "bytes of a reader's waiting requests are not given back when its connection ends",
+     .promise = "limits and budgets",
+     .test = "ps/ps_test ReaderTurnsTest.BytesOfALostReaderAreGivenBack"},
+    {.name = "reply-id-kept",
+     .file = "ps/data/state/replies.cc",
+     .what = "a reply that has been sent counts as one that waits",
+     .promise = "a request that is sent again is answered again",
+     .test = "ps/ps_test RepliesTest.AReplyThatHasBeenSentMayWaitAgain"},
+    {.name = "clock-of-the-fastest-shard",
+     .file = "ps/data/status_json.cc",
+     .what = "the status shows a worker's clock at the first of its shards, not at the last",
+     .promise = "what status says is so",
+     .test = "ps/ps_test StatusTest.AWorkerIsAsFarAsTheLastOfItsShards"},
 };
 
 }  // namespace

@@ -179,7 +179,9 @@ void Replies::OnDone(van::PeerId peer, std::uint64_t followed, std::uint64_t cha
     if (!MaySend(peer, queue, first->second)) return;
     Waiting next = std::move(first->second);
     queue.waiting.erase(first);
-    queue.ids.erase({next.reply.id.shard, next.reply.id.sequence});
+    if (!runtime::Planted<"reply-id-kept">()) {
+      queue.ids.erase({next.reply.id.shard, next.reply.id.sequence});
+    }
     Release(queue, next.bytes + kWaitingBytes);
     SendNow(peer, queue, std::move(next));
   }

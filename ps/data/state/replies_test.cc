@@ -125,6 +125,15 @@ TEST_F(RepliesTest, AReplyThatIsAskedForAgainIsSentOnce) {
   EXPECT_THAT(Sequences(), ElementsAre(2));
 }
 
+// The pulls of the second round are sent again, because their answers were lost.
+TEST_F(RepliesTest, AReplyThatHasBeenSentMayWaitAgain) {
+  for (int round = 1; round <= 2; ++round) {
+    for (std::uint64_t sequence = 1; sequence <= 20; ++sequence) Add(kOne, sequence, 0);
+    for (std::size_t i = told_; i < sent_.size(); ++i) Done(i);
+    EXPECT_EQ(Sequences().size(), 20u) << "round " << round;
+  }
+}
+
 TEST_F(RepliesTest, ALostPeerIsForgotten) {
   Add(kOne, 1, 0);
   Add(kOne, 2, 0);
