@@ -92,4 +92,14 @@ TEST_F(ChainPlaceOfServer1, ANewerMapOfTheSameChainChangesNothing) {
   EXPECT_EQ(place_.role(), Role::kNone);
 }
 
+TEST(IsAliveTest, AServerThatWasStartedAgainIsAnotherThanBefore) {
+  proto::ClusterMap map = MapOf({1, 2});
+  const Peer peer{.place = {.server_rank = 2}, .incarnation = 502};
+  EXPECT_TRUE(IsAlive(map, peer));
+  map.servers[2].incarnation = 602;
+  EXPECT_FALSE(IsAlive(map, peer));
+  map.servers[2] = {.node = 2, .rank = 2, .alive = false, .incarnation = 502};
+  EXPECT_FALSE(IsAlive(map, peer));
+}
+
 }  // namespace leeway::ps::chain_place_test

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "ps/table/contributions.h"
 #include "ps/testing/replica_bench.h"
 
 namespace leeway::ps::replica_test {
@@ -142,6 +143,17 @@ TEST_F(Follower, AppliesNothingOfAnEntryThatHasATableItDoesNotKnowYet) {
   EXPECT_EQ(index(), 0u);
   EXPECT_EQ(Value(), 0);
   EXPECT_THAT(broken_, IsEmpty()) << "it can follow when it knows the table";
+}
+
+// A later head waits for the worker as this one does.
+TEST_F(Follower, KnowsALateWorkerThatTheLogNamedBeforeTheMap) {
+  LogEntry enter = Of(Kind::kEnter, 1);
+  enter.header.workers = {{.rank = 0, .incarnation = kWorker, .clock = 4, .since = 4}};
+  Say(0, 100, 1, enter);
+  replica().shard().SetWorker({.node = 20, .rank = 0, .incarnation = kWorker, .late = true});
+  EXPECT_EQ(replica().shard().clocks().living(), 1u);
+  EXPECT_EQ(replica().shard().clocks().SinceOf(0), 4u);
+  EXPECT_EQ(replica().shard().clocks().ClockOf(0), 4u);
 }
 
 // ---- one that is joining ----
@@ -463,6 +475,13 @@ TEST_F(OldHead, GivesUpItsPartOfACheckpoint) {
       replica().shard().BeginCut(order, [&](const auto& frozen) { cut = frozen.status(); }).ok());
   TakeChain({2, 1});
   EXPECT_EQ(cut.code(), absl::StatusCode::kAborted);
+}
+
+TEST_F(OldHead, HandsHeldPushesOverWithTheirLearningRates) {
+  Contribution held{.push = ToPush(PushOf(1, 5, kBspTable))};
+  held.push.learning_rate = 0.5;
+  const LogEntry entry = HeldEntry(*shard_context().tables.Find(kBspTable), /*clock=*/3, held);
+  EXPECT_EQ(ToPush(entry).learning_rate, 0.5);
 }
 
 class NewHead : public ReplicaBench {

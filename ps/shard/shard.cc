@@ -33,7 +33,8 @@ void Shard::SetWorker(const proto::WorkerEntry& entry) {
   if (!entry.late && start_clock != 0) state_.sessions.Enter(worker, start_clock, start_clock);
   ClientSession& session = state_.sessions.Of(worker);
   // The log may have spoken of it before the map did.
-  if (session.since != WorkerClocks::kNotEntered) {
+  if (session.since != WorkerClocks::kNotEntered &&
+      !runtime::Planted<"log-before-map-forgotten">()) {
     clocks.Enter(entry.rank, entry.incarnation, session.clock, session.since);
   }
   if (clocks.slowest() < slowest_before && !runtime::Planted<"slowest-kept-over-return">())

@@ -442,6 +442,11 @@ constexpr KnownBug kReplicaBugs[] = {
      .what = "the first entry that is not on every replica is not kept for a new successor",
      .promise = "replicas are equal",
      .test = "ps/ps_chain_test BadLinks.DropsDuplicatesAndReordersWithKillsLoseNothing"},
+    {.name = "restarted-head-is-the-old",
+     .file = "ps/replication/chain_place.cc",
+     .what = "a server that was started again on its rank counts as the one before",
+     .promise = "nobody waits for long",
+     .test = "ps/ps_chain_test IsAliveTest.AServerThatWasStartedAgainIsAnotherThanBefore"},
 };
 
 }  // namespace

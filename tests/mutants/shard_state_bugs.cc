@@ -1,5 +1,5 @@
-// The state of a shard on its way to replicas and into checkpoints: ps/shard/state_transfer.cc,
-// ps/shard/log_follower.cc, ps/shard/shard_cut.cc.
+// The state of a shard, and its way to replicas and into checkpoints: ps/store/,
+// ps/shard/state_transfer.cc, ps/shard/log_follower.cc, ps/shard/shard_cut.cc.
 #include "tests/mutants/catalogue.h"
 
 namespace leeway::mutants {
@@ -263,6 +263,31 @@ constexpr KnownBug kShardStateBugs[] = {
      .what = "a replica that gets its state anew applies pushes with the first settings of a table",
      .promise = "replicas are equal",
      .test = "ps/ps_chain_test TransferredTwice.AppliesPushesByTheSettingsThatTheyHave"},
+    {.name = "log-before-map-forgotten",
+     .file = "ps/shard/shard.cc",
+     .what = "a replica forgets a late worker that the log named before the map",
+     .promise = "the staleness bound",
+     .test = "ps/ps_chain_test Follower.KnowsALateWorkerThatTheLogNamedBeforeTheMap"},
+    {.name = "handed-over-rate-lost",
+     .file = "ps/shard/state/log_entry_conversion.cc",
+     .what = "held pushes that are handed over lose their own learning rates",
+     .promise = "a push is applied as it was sent",
+     .test = "ps/ps_chain_test OldHead.HandsHeldPushesOverWithTheirLearningRates"},
+    {.name = "feedback-lost-in-copy",
+     .file = "ps/store/dense/dense_store.cc",
+     .what = "an update of a block that is being read loses what workers hold of it",
+     .promise = "what a codec drops is carried on",
+     .test = "ps/store/ps_store_test CodedStoreTest.AnUpdateLeavesWhatWorkersHold"},
+    {.name = "messages-kept-over-whole",
+     .file = "ps/store/dense/versions.cc",
+     .what = "messages from before a whole block are sent with those after it",
+     .promise = "replies are what they say",
+     .test = "ps/store/ps_store_test VersionsTest.NoMessagesLeadAcrossAWholeBlock"},
+    {.name = "given-up-slabs-charged",
+     .file = "ps/store/sparse/rows.h",
+     .what = "the memory of slabs that were given up stays charged",
+     .promise = "limits and budgets",
+     .test = "ps/store/ps_store_test TableMemory.SlabsThatWereGivenUpTakeNothing"},
 };
 
 }  // namespace

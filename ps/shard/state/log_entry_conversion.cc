@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "runtime/base/mutants.h"
+
 namespace leeway::ps {
 namespace {
 
@@ -90,7 +92,9 @@ LogEntry HeldEntry(const Table& table, std::uint64_t clock, const Contribution& 
     entry.header.codec = contribution.push.codec;
     entry.header.elements = contribution.elements;
   }
-  PutRate(contribution.push.learning_rate, &entry);
+  if (!runtime::Planted<"handed-over-rate-lost">()) {
+    PutRate(contribution.push.learning_rate, &entry);
+  }
   return entry;
 }
 

@@ -150,6 +150,30 @@ TEST_F(CodedStoreTest, WhenClocksWentBackVersionsAreOfNoClock) {
   EXPECT_EQ(Pull(1).slowest, 0u);
 }
 
+// The block as workers hold it is being sent while it is updated.
+TEST_F(CodedStoreTest, AnUpdateLeavesWhatWorkersHold) {
+  Push(3);
+  Make(5);
+  const PullResult sent = Pull(0);
+  Push();
+  EXPECT_EQ(ValuesOf<float>(Pull(0).payload[0]), ValuesOf<float>(sent.payload[0]));
+}
+
+TEST(VersionsTest, NoMessagesLeadAcrossAWholeBlock) {
+  constexpr std::uint64_t kBytesMax = 1 << 10;
+  const runtime::Buffer message = BufferOf<float>({1});
+  Versions versions;
+  versions.Append(2, 0, 1, message, kBytesMax);
+  versions.StartAt(5, 0);
+  versions.Append(6, 0, 1, message, kBytesMax);
+  std::vector<proto::ReplyPart> parts;
+  std::vector<runtime::Buffer> messages;
+  EXPECT_FALSE(versions.MessagesSince(1, kBytesMax, &parts, &messages));
+  EXPECT_TRUE(versions.MessagesSince(5, kBytesMax, &parts, &messages));
+  EXPECT_EQ(messages.size(), 1u);
+  EXPECT_EQ(versions.bytes(), message.size());
+}
+
 // Rows that travel as they are beside encoded ones are nothing that a codec vouches for.
 TEST(CodedRowsTest, PlainRowsAreLookedAtForNan) {
   constexpr std::uint64_t kWidth = 4;

@@ -127,6 +127,15 @@ TEST(TableMemory, ARaggedTableToo) {
   EXPECT_FALSE(table.PushRows(0, 100, 4096).ok()) << "wider";
 }
 
+// Rows that change their widths leave gaps, and slabs that are mostly gaps are given up.
+TEST(TableMemory, SlabsThatWereGivenUpTakeNothing) {
+  Bounded table(With(TableSpec::Ragged("r"), "assign"), 1 << 20);
+  for (std::uint32_t round = 0; round < 500; ++round) {
+    const absl::Status pushed = table.PushRows(0, 100, 16 + 16 * (round % 2));
+    ASSERT_TRUE(pushed.ok()) << round << ": " << pushed;
+  }
+}
+
 TEST(TableMemory, WithoutALimitThereIsRoom) {
   const TableMemory memory(0);
   EXPECT_TRUE(memory.HasRoom(~std::uint64_t{0}));
