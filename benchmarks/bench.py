@@ -79,6 +79,12 @@ def arguments() -> argparse.Namespace:
     return options
 
 
+def built(programs: Path) -> list[Subject]:
+    """Leeway's own subjects, of the build in that folder."""
+    kinds = [subjects.leeway, subjects.codecs, subjects.shaped, subjects.shaped_codecs, subjects.shaped_checksums]
+    return [subject for of in kinds for subject in of(programs)]
+
+
 def before(found: list[Subject]) -> list[Subject]:
     for subject in found:
         subject.name, subject.title = BEFORE + subject.name, subject.title + " (before)"
@@ -89,12 +95,9 @@ def chosen_subjects(options: argparse.Namespace) -> list:
     if options.only:
         of = {"priority": subjects.shaped, "compression": subjects.compression}.get(options.only)
         return [s for s in of(options.programs) if options.subjects.search(s.name)] if of else []
-    found = subjects.raw(options.programs) + subjects.leeway(options.programs)
-    found += subjects.codecs(options.programs) + subjects.shaped(options.programs)
-    found += subjects.shaped_codecs(options.programs) + subjects.shaped_checksums(options.programs)
+    found = subjects.raw(options.programs) + built(options.programs)
     if options.against:
-        built = [subjects.leeway, subjects.codecs, subjects.shaped, subjects.shaped_codecs, subjects.shaped_checksums]
-        found += before([s for of in built for s in of(options.against)])
+        found += before(built(options.against))
     elif not options.no_peers:
         found += subjects.pslite(options.out) + subjects.peers()
     if not (options.no_scaling or options.quick or options.against):

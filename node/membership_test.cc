@@ -131,6 +131,17 @@ class MembershipTest : public ::testing::Test, private Membership::Listener {
     world_.Kill(host);
     scheduler_.reset();
   }
+  // The scheduler is at none of them.
+  void LoseSchedulerAndHearOfTenAddresses() {
+    Join(Role::kWorker);
+    CrashScheduler();
+    world_.RunFor(absl::Seconds(1));
+    for (int i = 0; i < 10; ++i) {
+      membership_->OnSchedulerMoved(
+          {.address = absl::StrCat("sim://nobody", i, "/0"), .cluster = 0xc1});
+      world_.RunFor(absl::Milliseconds(100));
+    }
+  }
   void StartNode(Role role) {
     host_ = world_.NewHost("node");
     factory_ = network_.NewFactory("node");
@@ -527,14 +538,7 @@ TEST_F(MembershipTest, OfSeveralAddressesAllAreTriedWithinTheFailureTimeout) {
 }
 
 TEST_F(MembershipTest, OfManyAddressesTheFirstAndTheNewestAreTried) {
-  Join(Role::kWorker);
-  CrashScheduler();
-  world_.RunFor(absl::Seconds(1));
-  for (int i = 0; i < 10; ++i) {
-    membership_->OnSchedulerMoved(
-        {.address = absl::StrCat("sim://nobody", i, "/0"), .cluster = 0xc1});
-    world_.RunFor(absl::Milliseconds(100));
-  }
+  LoseSchedulerAndHearOfTenAddresses();
   std::set<std::string> tried;
   for (int i = 0; i < 1000; ++i) {
     tried.insert(membership_->scheduler_address());
@@ -546,14 +550,7 @@ TEST_F(MembershipTest, OfManyAddressesTheFirstAndTheNewestAreTried) {
 }
 
 TEST_F(MembershipTest, WhereTheSchedulerWasAtFirstIsNotForgotten) {
-  Join(Role::kWorker);
-  CrashScheduler();
-  world_.RunFor(absl::Seconds(1));
-  for (int i = 0; i < 10; ++i) {
-    membership_->OnSchedulerMoved(
-        {.address = absl::StrCat("sim://nobody", i, "/0"), .cluster = 0xc1});
-    world_.RunFor(absl::Milliseconds(100));
-  }
+  LoseSchedulerAndHearOfTenAddresses();
   StartScheduler();
   EXPECT_TRUE(RunUntil([&] { return scheduler_->Count<proto::Join>() > 0; }, absl::Minutes(1)));
   EXPECT_TRUE(overs_.empty());

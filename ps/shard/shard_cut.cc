@@ -101,10 +101,7 @@ void ShardCut::AfterPush(const Table& table, const Inbound& push) {
   trailing_bytes_ += push.bytes();
   frozen->second.has_trailing = true;
   PushView trailing = ToPush(push);
-  trailing.keys = trailing.keys.EnsureOwned();
-  trailing.widths = trailing.widths.EnsureOwned();
-  trailing.values =
-      trailing.values.EnsureOwned();  // its worker is answered before the checkpoint is written
+  EnsureOwned(&trailing);  // its worker is answered before the checkpoint is written
   if (runtime::Planted<"trailing-push-counted-but-lacking">()) return;
   trailing_.push_back(
       {.table = table.id(),

@@ -4,16 +4,14 @@
 #include <tuple>
 #include <utility>
 
+#include "ps/table/inbound.h"
 #include "runtime/base/mutants.h"
 
 namespace leeway::ps {
 
 // Copies before it charges anything, since there may be no memory for that.
 void Contributions::Add(std::uint64_t clock, const Target& target, Contribution contribution) {
-  PushView& push = contribution.push;
-  push.keys = push.keys.EnsureOwned();
-  push.widths = push.widths.EnsureOwned();
-  push.values = push.values.EnsureOwned();
+  EnsureOwned(&contribution.push);
   bytes_ += contribution.bytes;
   budget_->bytes += contribution.bytes;
   clocks_[clock][target].push_back(std::move(contribution));

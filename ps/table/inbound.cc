@@ -34,6 +34,12 @@ void EnsureOwned(Payload* payload) {
   for (runtime::Buffer& frame : *payload) frame = frame.EnsureOwned();
 }
 
+void EnsureOwned(PushView* push) {
+  for (runtime::Buffer* frame : {&push->keys, &push->widths, &push->values}) {
+    *frame = frame->EnsureOwned();
+  }
+}
+
 PushView ToPush(const Inbound& inbound) {
   const proto::Request& request = inbound.request;
   PushView push;

@@ -42,6 +42,7 @@ void ForEachPush(van::PeerId peer, const proto::PushBatch& batch, const runtime:
 // may share their memory with all that came in the same envelope or batch, and imports of a
 // worker's memory, which its user may write to once it has the answer.
 void EnsureOwned(Payload* payload);
+void EnsureOwned(PushView* push);
 
 // The frames by their meaning (proto/messages/messages.h has their order). Shares the buffers.
 PushView ToPush(const Inbound& inbound);

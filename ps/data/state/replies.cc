@@ -11,8 +11,6 @@ namespace {
 
 // The bytes that a reply that waits is charged beside its payload.
 constexpr std::uint64_t kWaitingBytes = 512;
-// The budget without SetSendQueue.
-constexpr std::uint64_t kOwnQueueBytes = 4ull << 30;
 // Requests of a reader while nothing more can be sent to it.
 constexpr std::uint64_t kUnreadMax = 4096;
 
@@ -23,7 +21,7 @@ Replies::Replies(runtime::Loop* loop, Send send, Writable writable, Failed faile
       send_(std::move(send)),
       writable_(std::move(writable)),
       failed_(std::move(failed)),
-      send_queue_(std::make_shared<runtime::SharedByteBudget>(kOwnQueueBytes)) {}
+      send_queue_(van::Limits().send_queue) {}
 
 void Replies::Clear() {
   for (auto& [peer, queue] : queues_) Release(queue, queue.bytes);

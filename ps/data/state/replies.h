@@ -45,7 +45,7 @@ class Replies {
   Replies(runtime::Loop* loop, Send send, Writable writable, Failed failed);
   ~Replies() { Clear(); }
 
-  // Before anything is added.
+  // Before anything is added. Without it: a budget of its own, as large as a van's.
   void SetSendQueue(std::shared_ptr<runtime::SharedByteBudget> queue) {
     send_queue_ = std::move(queue);
   }
