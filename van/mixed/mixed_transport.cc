@@ -262,6 +262,11 @@ bool MixedTransport::same_host(ConnId conn) const {
   return below.transport->same_host(below.conn);
 }
 
+bool MixedTransport::gains_from_envelopes(ConnId conn) const {
+  const Route below = Below(conn);
+  return below.transport->gains_from_envelopes(below.conn);
+}
+
 std::optional<std::uint64_t> MixedTransport::ReceivedOfUnfinished(ConnId conn) const {
   const Route below = Below(conn);
   return below.transport->ReceivedOfUnfinished(below.conn);

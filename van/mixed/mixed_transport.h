@@ -41,6 +41,7 @@ class MixedTransport final : public Transport {
   void Close(ConnId conn) override;
   std::string AddressOf(ConnId conn) const override;
   bool same_host(ConnId conn) const override;
+  bool gains_from_envelopes(ConnId conn) const override;
   std::uint64_t posted_bytes_min(ConnId conn) const override;
   void PostReceive(ConnId conn, std::uint64_t token, std::span<std::byte> into) override;
   void EndReceive(ConnId conn, std::uint64_t token) override;

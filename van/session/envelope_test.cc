@@ -292,5 +292,29 @@ INSTANTIATE_TEST_SUITE_P(Nets, VanEnvelopeTest,
                                          NetKind::kInproc, NetKind::kSim),
                          [](const auto& kind) { return NameOf(kind.param); });
 
+// Shared memory: each message is read while the next one is written.
+using VanWithoutEnvelopesTest = VanEnvelopeTest;
+
+TEST_P(VanWithoutEnvelopesTest, EachMessageTravelsAlone) {
+  Connect(proto::kEnvelopes);
+  for (int i = 0; i < 5; ++i) Send(absl::StrCat(i));
+  ASSERT_TRUE(AllHeard(5));
+  EXPECT_EQ(raw_->alone, 5);
+  EXPECT_TRUE(raw_->sizes.empty());
+}
+
+TEST_P(VanWithoutEnvelopesTest, EnvelopesOfOthersAreTaken) {
+  Connect(proto::kEnvelopes);
+  Prefix prefix;
+  prefix.kind = Kind::kEnvelope;
+  raw_->transport().Send(conn_, prefix, TextMessage(BodyOf({TextMessage("a"), TextMessage("b")})),
+                         nullptr);
+  ASSERT_TRUE(world_->RunUntil([&] { return server_->recorder->messages.size() == 2; }));
+}
+
+INSTANTIATE_TEST_SUITE_P(Nets, VanWithoutEnvelopesTest,
+                         testing::Values(NetKind::kShm, NetKind::kMixed),
+                         [](const auto& kind) { return NameOf(kind.param); });
+
 }  // namespace
 }  // namespace leeway::van

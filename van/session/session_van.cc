@@ -167,7 +167,7 @@ SessionVan::Peer* SessionVan::Find(PeerId id) {
 // for kEnvelopeWait while large messages come in (OnData), whichever is first.
 bool SessionVan::PutInEnvelope(Peer& peer, const Message& message) {
   const bool next = peer.queue.empty() || runtime::Planted<"envelope-overtakes-queue">();
-  if (!peer.takes_envelopes || !next) return false;
+  if (!peer.gets_envelopes || !next) return false;
   const std::size_t size = peer.envelope.SizeWith(message);
   if (size == Envelope::kNever || !peer.flow.MaySend(kPrefixBytes + size)) return false;
   // An envelope larger than the window would wait until nothing is in flight.

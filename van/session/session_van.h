@@ -86,7 +86,7 @@ class SessionVan final : public Van, private TransportEvents {
     StallWatch sending, receiving;
     std::uint64_t handed = 0;    // the largest offset of theirs that was handed over
     std::uint64_t reported = 0;  // the largest one that they have been told
-    bool takes_envelopes = false;
+    bool gets_envelopes = false;
     bool guest = false;
     bool newcomer = false;  // admitted for its hello; no message since
     bool held = false;      // a guest whose messages are held until its turn

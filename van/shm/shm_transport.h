@@ -29,6 +29,7 @@ class ShmTransport final : public Transport {
   bool same_host(ConnId /*conn*/) const override { return true; }
   bool own_user(ConnId /*conn*/) const override { return true; }  // others are refused
   std::optional<std::uint64_t> ReceivedOfUnfinished(ConnId conn) const override;
+  bool gains_from_envelopes(ConnId /*conn*/) const override { return false; }
   bool lossy() const override { return false; }
 
   // Returns a connection that fails with `why`, later.

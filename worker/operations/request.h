@@ -11,6 +11,7 @@
 
 #include "absl/time/time.h"
 #include "proto/messages/messages.h"
+#include "runtime/memory/buffer.h"
 #include "runtime/memory/free_list.h"
 #include "van/posted_receive.h"
 #include "worker/operations/operation.h"
@@ -30,6 +31,12 @@ struct Request {
   static void operator delete(void* memory) { runtime::Recycled<Request>::List::Give(memory); }
 
   bool held() const { return table->spec.consistency.is_bsp(); }  // its class (shard_queue.h)
+  // Copies the payload, so that the operation can give the user's memory back.
+  void CopyPayload() {
+    for (runtime::Buffer& frame : piece.payload) {
+      frame = runtime::Buffer::CopyOf(frame.data(), frame.size());
+    }
+  }
 
   // Null once the operation has ended: with the answer (`retained`) or without (`abandoned`).
   std::shared_ptr<Operation> operation;

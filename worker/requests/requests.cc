@@ -29,7 +29,7 @@ Requests::Requests(const Config& config, runtime::Loop* loop, Servers* servers, 
       listener_(listener),
       queues_(servers, &totals_),
       sender_(config, loop, servers, &queues_, &totals_, self),
-      retained_(servers, &queues_, &sender_, &totals_, &retained_memory_),
+      retained_(servers, &queues_, &sender_, &totals_),
       failover_(servers, &queues_, &sender_, &totals_) {}
 
 absl::Status Requests::Admit(const Sliced& sliced) const {
@@ -180,7 +180,7 @@ void Requests::SetAside(Request* request, const Operation& operation) {
   totals_.OnAbandoned(request);
   if (request->piece.refundable != nullptr) request->piece.refundable->given = {};
   if (!operation.memory || runtime::Planted<"abandoned-reads-user-memory">()) return;
-  for (runtime::Buffer& frame : request->piece.payload) frame = retained_memory_.CopyOf(frame);
+  request->CopyPayload();
 }
 
 bool Requests::HasNumber(const Operation& operation) const {

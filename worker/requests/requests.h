@@ -29,7 +29,6 @@
 #include "worker/operations/request.h"
 #include "worker/requests/failover.h"
 #include "worker/requests/request_sender.h"
-#include "worker/requests/retained_memory.h"
 #include "worker/requests/retained_pushes.h"
 #include "worker/requests/shard_queues.h"
 #include "worker/slicing/slice.h"
@@ -117,8 +116,7 @@ class Requests final : public Servers::ReplyListener {
   runtime::Loop* const loop_;
   const WorkerId self_;
   Listener* const listener_;
-  RetainedMemory retained_memory_;  // before the queues, which use it
-  RequestTotals totals_;            // likewise
+  RequestTotals totals_;  // before the queues, which use it
   ShardQueues queues_;
   RequestSender sender_;
   RetainedPushes retained_;

@@ -14,7 +14,7 @@ bool RetainedPushes::Retain(Request* request) {
   if (request->operation == nullptr) return false;
   if (request->piece.refundable != nullptr) request->piece.refundable->given = {};
   if (request->operation->memory && !runtime::Planted<"user-memory-kept">()) {
-    for (runtime::Buffer& frame : request->piece.payload) frame = memory_->CopyOf(frame);
+    request->CopyPayload();
   }
   return true;
 }

@@ -21,17 +21,16 @@
 #include "worker/links/servers.h"
 #include "worker/operations/request.h"
 #include "worker/requests/request_sender.h"
-#include "worker/requests/retained_memory.h"
 #include "worker/requests/shard_queues.h"
 
 namespace leeway::worker {
 
 class RetainedPushes {
  public:
-  // All pointers outlive this. `memory` also outlives the queues.
+  // All pointers outlive this.
   RetainedPushes(Servers* servers, ShardQueues* queues, RequestSender* sender,
-                 RequestTotals* totals, RetainedMemory* memory)
-      : servers_(servers), queues_(queues), sender_(sender), totals_(totals), memory_(memory) {}
+                 RequestTotals* totals)
+      : servers_(servers), queues_(queues), sender_(sender), totals_(totals) {}
 
   // Retains a withdrawn push that its server has accepted provisionally. True if that was new and
   // its operation, if it has one, is to be answered.
@@ -57,7 +56,6 @@ class RetainedPushes {
   ShardQueues* const queues_;
   RequestSender* const sender_;
   RequestTotals* const totals_;
-  RetainedMemory* const memory_;
   absl::Status refusal_;
 };
 
