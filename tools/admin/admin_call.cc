@@ -16,6 +16,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/config/address.h"
 #include "runtime/loop/real_loop.h"
+#include "runtime/loop/timer.h"
 #include "van/mixed/mixed_van.h"
 
 namespace leeway::tools {
@@ -36,7 +37,13 @@ class Call final : public van::Handler {
         factory_(factory),
         config_(config),
         admin_(std::move(admin)),
-        watch_(std::move(watch)) {}
+        watch_(std::move(watch)),
+        ask_status_(loop, [this] { Watch(); }),
+        silence_(loop, [this] {
+          Finish(absl::DeadlineExceededError(absl::StrCat("the scheduler at ", address_,
+                                                          " has sent nothing for ",
+                                                          absl::FormatDuration(kSilencePatience))));
+        }) {}
 
   // On the loop, as all calls but Wait.
   void Start(const std::string& address) {
@@ -52,10 +59,6 @@ class Call final : public van::Handler {
     const absl::StatusOr<van::PeerId> peer = van_->Connect(address, patience);
     if (!peer.ok()) return Finish(peer.status());
     peer_ = *peer;
-  }
-  void Cancel() {
-    loop_->Cancel(watch_timer_);
-    loop_->Cancel(silence_timer_);
   }
 
   absl::StatusOr<std::string> Wait() {
@@ -105,16 +108,9 @@ class Call final : public van::Handler {
   }
   void Watch() {
     Send(proto::StatusRequest{1});
-    watch_timer_ = loop_->After(kWatchInterval, [this] { Watch(); });
+    ask_status_.SetAfter(kWatchInterval);
   }
-  void Heard() {
-    loop_->Cancel(silence_timer_);
-    silence_timer_ = loop_->After(kSilencePatience, [this] {
-      Finish(absl::DeadlineExceededError(absl::StrCat("the scheduler at ", address_,
-                                                      " has sent nothing for ",
-                                                      absl::FormatDuration(kSilencePatience))));
-    });
-  }
+  void Heard() { silence_.SetAfter(kSilencePatience); }
 
   void Finish(absl::StatusOr<std::string> answer) {
     const std::lock_guard lock(mutex_);
@@ -132,7 +128,7 @@ class Call final : public van::Handler {
   std::string address_;
   van::PeerId peer_ = 0;
   bool reached_ = false;
-  runtime::TimerId watch_timer_ = runtime::TimerId::kNone, silence_timer_ = runtime::TimerId::kNone;
+  runtime::Timer ask_status_, silence_;
   std::mutex mutex_;
   std::condition_variable finished_;
   std::optional<absl::StatusOr<std::string>> answer_;  // under mutex_
@@ -168,7 +164,6 @@ absl::StatusOr<std::string> AskScheduler(const Config& config, const std::string
   runner->loop()->Post([&] { call->Start(address); });
   absl::StatusOr<std::string> answer = call->Wait();
   runner->loop()->Post([&] {
-    call->Cancel();
     call.reset();
     runner->Stop();
   });

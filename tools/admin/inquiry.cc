@@ -11,6 +11,7 @@
 #include "proto/encoding/encoding.h"
 #include "proto/messages/messages.h"
 #include "runtime/loop/real_loop.h"
+#include "runtime/loop/timer.h"
 #include "van/mixed/mixed_van.h"
 
 namespace leeway::tools {
@@ -23,7 +24,15 @@ class Inquiry final : public van::Handler {
  public:
   Inquiry(runtime::Host* host, runtime::Loop* loop, van::Factory* factory, const Config& config,
           Role role)
-      : host_(host), loop_(loop), factory_(factory), config_(config), role_(role) {}
+      : host_(host),
+        loop_(loop),
+        factory_(factory),
+        config_(config),
+        role_(role),
+        patience_(loop, [this] {
+          asked_.clear();
+          FinishIfAllAnswered();
+        }) {}
 
   // On the loop, as all calls but Wait.
   void Ask(const std::vector<std::string>& addresses, absl::Duration patience) {
@@ -49,10 +58,7 @@ class Inquiry final : public van::Handler {
         answers_[i] = peer.status();
       }
     }
-    timer_ = loop_->After(patience, [this] {
-      asked_.clear();
-      FinishIfAllAnswered();
-    });
+    patience_.SetAfter(patience);
     FinishIfAllAnswered();
   }
 
@@ -105,7 +111,7 @@ class Inquiry final : public van::Handler {
   // From here on, nothing on the loop touches the answers.
   void FinishIfAllAnswered() {
     if (!asked_.empty()) return;
-    loop_->Cancel(timer_);
+    patience_.Clear();
     const std::lock_guard lock(mutex_);
     is_finished_ = true;
     finished_.notify_all();
@@ -119,7 +125,7 @@ class Inquiry final : public van::Handler {
   std::vector<std::string> addresses_;
   std::map<van::PeerId, std::size_t> asked_;  // peers that have not answered → index of the answer
   Answers answers_;
-  runtime::TimerId timer_ = runtime::TimerId::kNone;
+  runtime::Timer patience_;
   std::mutex mutex_;
   std::condition_variable finished_;
   bool is_finished_ = false;  // under mutex_

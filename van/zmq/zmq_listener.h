@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "runtime/loop/timer.h"
 #include "van/zmq/zmq_address.h"
 #include "van/zmq/zmq_link.h"
 #include "van/zmq/zmq_monitor.h"
@@ -45,7 +46,7 @@ class ZmqListener {
     std::string routing_id;  // known when it has sent a message
     bool closed = false;     // closed by this side: its messages are ignored
     bool lost = false;       // reported when everything received before has been delivered
-    runtime::TimerId cut_off = runtime::TimerId::kNone;
+    std::unique_ptr<runtime::Timer> cut_off;  // since this side has closed it
   };
 
   absl::Status Bind(const std::string& endpoint, absl::string_view address);
