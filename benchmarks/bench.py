@@ -132,6 +132,7 @@ def measure(options: argparse.Namespace) -> None:
         works=chosen_works(options),
         rounds=options.rounds or defaults["rounds"],
         seconds=options.seconds or defaults["seconds"],
+        restart=options.against is not None,
     )
     found = chosen_subjects(options)
     if options.list:

@@ -97,6 +97,9 @@ class BenchTest(unittest.TestCase):
         result = json.loads((self.folder / "out/bench/bench.json").read_text())
         self.assertAlmostEqual(result["change"]["leeway.tcp"]["push_4m_x8"]["speed"]["median"], 2)
         self.assertAlmostEqual(result["change"]["leeway.tcp"]["push_4m_x8"]["cpu"]["median"], 1)
+        # Each round starts the programs anew: each sample is of the first command.
+        samples = result["samples"]["leeway.tcp"]["push_4m_x8"]
+        self.assertEqual([sample["bytes"] for sample in samples], [10**9, 10**9])
         name = "dense_4m_push_tcp_vs_raw_zmq"
         self.assertAlmostEqual(result["ratios"][name]["value"] / result["before"][name]["value"], 2)
         self.assertIn(name, run.stdout)

@@ -116,8 +116,9 @@ class Transport {
   // while they are being sent, without a thread of the transport in between.
   virtual bool same_host(ConnId /*conn*/) const { return false; }
 
-  // False if several small messages cost no more one by one than in an envelope, so that none of
-  // them should wait for the next: no system call, and the peer reads the first one meanwhile.
+  // False if several small messages cost no more one by one than in an envelope: no system call,
+  // and the peer reads the first while this side writes the next. The session then uses envelopes
+  // for answers to large messages alone.
   virtual bool gains_from_envelopes(ConnId /*conn*/) const { return true; }
 
   // True if messages may be lost or overtake each other while a connection exists.

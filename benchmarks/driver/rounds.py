@@ -15,6 +15,7 @@ class Plan:
     works: list[Work]
     rounds: int  # that count, after one to warm up
     seconds: float  # of one measurement
+    restart: bool = False  # all programs before each round: where memory lies differs from start to start
 
 
 @dataclass
@@ -75,7 +76,8 @@ class Rounds:
                         if work in subject.works:
                             self._measure(subject, work, counts=number > 0)
                 for subject in self._subjects:
-                    if subject.kind == "scaling":  # many processes: one subject at a time
+                    # "scaling": many processes, so one subject at a time.
+                    if self._plan.restart or subject.kind == "scaling":
                         subject.stop()
                 self.samples.rounds = number
         except KeyboardInterrupt:

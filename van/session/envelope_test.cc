@@ -303,6 +303,24 @@ TEST_P(VanWithoutEnvelopesTest, EachMessageTravelsAlone) {
   EXPECT_TRUE(raw_->sizes.empty());
 }
 
+TEST_P(VanWithoutEnvelopesTest, AnswersToALargeMessageTravelTogether) {
+  Connect(proto::kEnvelopes);
+  server_->recorder->on_message = [&](PeerId, Message) {
+    for (int i = 0; i < 5; ++i) Send(absl::StrCat(i));
+  };
+  const auto receive = [&](std::size_t bytes) {
+    Prefix prefix;
+    prefix.frames = 2;
+    raw_->transport().Send(conn_, prefix, TextMessage("push", {std::string(bytes, 'x')}), nullptr);
+  };
+  receive(1 << 20);
+  ASSERT_TRUE(AllHeard(5));
+  EXPECT_EQ(raw_->sizes, (std::vector<std::size_t>{5}));
+  receive(64 << 10);
+  ASSERT_TRUE(AllHeard(10));
+  EXPECT_EQ(raw_->alone, 5);
+}
+
 TEST_P(VanWithoutEnvelopesTest, EnvelopesOfOthersAreTaken) {
   Connect(proto::kEnvelopes);
   Prefix prefix;

@@ -306,8 +306,8 @@ void SessionVan::OnHello(Peer& peer, const proto::Hello& theirs) {
     newcomers_ += peer.newcomer;
     Admit(peer.id);
   }
-  peer.gets_envelopes =
-      (theirs.capabilities & proto::kEnvelopes) != 0 && transport_->gains_from_envelopes(peer.conn);
+  peer.takes_envelopes = (theirs.capabilities & proto::kEnvelopes) != 0;
+  peer.gains_from_envelopes = transport_->gains_from_envelopes(peer.conn);
   peer.stage = Stage::kUp;
   peer.deadline.Clear();
   peer.retry.Clear();

@@ -16,6 +16,10 @@ constexpr absl::Duration kAskPauseMax = absl::Seconds(2);
 constexpr std::uint64_t kLargeBytes = 64 << 10;
 // The least time for which small messages wait while large ones come in. Each frame that is sent
 // wakes several threads, here and at the peer.
+// The answers to a message as large as a block wait for each other over every transport: sent at
+// once, they would let the peer write the next blocks while this side adds this one up, and both
+// want the same memory.
+constexpr std::uint64_t kAnswersWaitBytes = 384 << 10;
 constexpr absl::Duration kEnvelopeWait = absl::Microseconds(250);
 
 }  // namespace
@@ -167,7 +171,8 @@ SessionVan::Peer* SessionVan::Find(PeerId id) {
 // for kEnvelopeWait while large messages come in (OnData), whichever is first.
 bool SessionVan::PutInEnvelope(Peer& peer, const Message& message) {
   const bool next = peer.queue.empty() || runtime::Planted<"envelope-overtakes-queue">();
-  if (!peer.gets_envelopes || !next) return false;
+  if (!peer.takes_envelopes || !next) return false;
+  if (!peer.gains_from_envelopes && !handing_large_over_) return false;
   const std::size_t size = peer.envelope.SizeWith(message);
   if (size == Envelope::kNever || !peer.flow.MaySend(kPrefixBytes + size)) return false;
   // An envelope larger than the window would wait until nothing is in flight.
@@ -371,7 +376,10 @@ void SessionVan::OnData(PeerId id, const Prefix& prefix, Arrival arrival) {
       loop_->Now() - in_envelope_since_ >= kEnvelopeWait) {
     SendEnvelopes();
   }
-  if (HandOver(id, std::move(message))) AfterData(id, prefix);
+  handing_large_over_ = message.TotalBytes() >= kAnswersWaitBytes;
+  if (!HandOver(id, std::move(message))) return;
+  handing_large_over_ = false;
+  AfterData(id, prefix);
 }
 
 void SessionVan::OnEnvelope(PeerId id, const Prefix& prefix, const Arrival& arrival) {

@@ -86,7 +86,8 @@ class SessionVan final : public Van, private TransportEvents {
     StallWatch sending, receiving;
     std::uint64_t handed = 0;    // the largest offset of theirs that was handed over
     std::uint64_t reported = 0;  // the largest one that they have been told
-    bool gets_envelopes = false;
+    bool takes_envelopes = false;
+    bool gains_from_envelopes = true;
     bool guest = false;
     bool newcomer = false;  // admitted for its hello; no message since
     bool held = false;      // a guest whose messages are held until its turn
@@ -203,6 +204,7 @@ class SessionVan final : public Van, private TransportEvents {
   const std::shared_ptr<PostedReceives> posted_;
   std::vector<PeerId> with_envelope_;  // peers with a non-empty envelope
   absl::Time in_envelope_since_;       // since when the first of these messages has waited
+  bool handing_large_over_ = false;    // a message of kAnswersWaitBytes or more
   std::vector<Notice> notices_;
   bool notices_posted_ = false;
   runtime::Lifetime lifetime_;
