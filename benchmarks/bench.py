@@ -20,6 +20,7 @@ from report.result import medians, print_ratios, ratios, write
 
 QUICK = {"rounds": 2, "seconds": 0.15}
 FULL = {"rounds": 5, "seconds": 0.5}
+AGAINST = {"rounds": 6, "seconds": 0.5}  # an even number: each build comes first in half of them
 
 
 def pattern(text: str) -> re.Pattern:
@@ -43,7 +44,7 @@ def positive(number):
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="two short rounds of the work that the ratios need")
-    parser.add_argument("--rounds", type=positive(int), metavar="N", help="number of rounds that count (5; quick: 2)")
+    parser.add_argument("--rounds", type=positive(int), metavar="N", help="number of rounds that count (5; quick: 2; --against: 6)")
     parser.add_argument("--seconds", type=positive(float), metavar="S", help="seconds of a measurement (0.5; quick: 0.15)")
     parser.add_argument("--subjects", type=pattern, default="", metavar="RE", help="only subjects whose names match, e.g. 'leeway|zmq'")
     parser.add_argument("--works", type=pattern, default="", metavar="RE", help="only work whose name matches, e.g. 'push_4m|rtt'")
@@ -127,12 +128,12 @@ def check(found: list, samples: Samples, clusters: dict) -> None:
 
 
 def measure(options: argparse.Namespace) -> None:
-    defaults = QUICK if options.quick else FULL
+    defaults = QUICK if options.quick else AGAINST if options.against else FULL
     plan = Plan(
         works=chosen_works(options),
         rounds=options.rounds or defaults["rounds"],
         seconds=options.seconds or defaults["seconds"],
-        restart=options.against is not None,
+        compare=options.against is not None,
     )
     found = chosen_subjects(options)
     if options.list:

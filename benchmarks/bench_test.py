@@ -87,9 +87,12 @@ class BenchTest(unittest.TestCase):
         program.chmod(0o755)
 
     def test_two_builds_are_compared_in_the_same_rounds(self):
-        twice_as_fast = PROGRAM.replace('"seconds": 1,', '"seconds": 0.5,')
+        order = self.folder / "order"
+        note = f"    open('{order}', 'a').write(sys.argv[0].split('/')[-2] + ' ')\n    if number == BREAK_OFF"
+        program = PROGRAM.replace("    if number == BREAK_OFF", note)
+        twice_as_fast = program.replace('"seconds": 1,', '"seconds": 0.5,')
         self.program(break_off=0, name="none/leeway_bench_cluster", text=twice_as_fast)
-        self.program(break_off=0, name="other/leeway_bench_cluster")
+        self.program(break_off=0, name="other/leeway_bench_cluster", text=program)
         self.program(break_off=0)
         run = self.bench("--rounds", "2", "--seconds", "0.01", "--against", str(self.folder / "other"),
                          "--subjects", "leeway.tcp$|memory|zmq.tcp", "--works", "push_4m_x8|stream_4m")
@@ -100,6 +103,8 @@ class BenchTest(unittest.TestCase):
         # Each round starts the programs anew: each sample is of the first command.
         samples = result["samples"]["leeway.tcp"]["push_4m_x8"]
         self.assertEqual([sample["bytes"] for sample in samples], [10**9, 10**9])
+        # A round to warm up and two that count; every other one the other way round.
+        self.assertEqual(order.read_text().split(), ["other", "none", "none", "other", "other", "none"])
         name = "dense_4m_push_tcp_vs_raw_zmq"
         self.assertAlmostEqual(result["ratios"][name]["value"] / result["before"][name]["value"], 2)
         self.assertIn(name, run.stdout)

@@ -15,7 +15,10 @@ class Plan:
     works: list[Work]
     rounds: int  # that count, after one to warm up
     seconds: float  # of one measurement
-    restart: bool = False  # all programs before each round: where memory lies differs from start to start
+    # Two builds are compared: each round starts all programs anew, since where memory lies differs from
+    # start to start, and every other round takes them the other way round, since the second of two is
+    # measured on a warmer machine.
+    compare: bool = False
 
 
 @dataclass
@@ -71,13 +74,15 @@ class Rounds:
                 self.samples.loads.append(os.getloadavg()[0])
                 name = f"round {number} of {self._plan.rounds}" if number else "warming up"
                 self._progress.say(f"bench: {name}")
+                back = self._plan.compare and number % 2 == 0
+                subjects = self._subjects[::-1] if back else self._subjects
                 for work in self._plan.works:
-                    for subject in self._subjects:
+                    for subject in subjects:
                         if work in subject.works:
                             self._measure(subject, work, counts=number > 0)
                 for subject in self._subjects:
                     # "scaling": many processes, so one subject at a time.
-                    if self._plan.restart or subject.kind == "scaling":
+                    if self._plan.compare or subject.kind == "scaling":
                         subject.stop()
                 self.samples.rounds = number
         except KeyboardInterrupt:
