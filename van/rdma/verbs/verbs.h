@@ -1,4 +1,18 @@
-// bytes received
+// Verbs is the interface to the verbs that the rdma transport uses. It has two implementations: the
+// system's libibverbs and librdmacm, loaded at run time (system_verbs.h), and one in memory that
+// injects failures (van/rdma/testing/fake_verbs.h).
+//
+// A Verbs object and all objects that it has made live on one loop; only Device::Peek and Arm may
+// be called on any thread. It never calls back: events are found by NextEvent and Device::Poll, and
+// its descriptor is readable when one of these may find something.
+//
+//   dialled:   Dial ──kResolved──▶ Connect ──kEstablished──▶ …            (or kFailed)
+//   accepted:       kRequest ──▶ Accept ──kEstablished──▶ …               (or kFailed)
+//   the end:   Disconnect, on either side ──kDisconnected──▶ destroy it
+//
+// Connections are reliable (RC). Requests of one connection are carried out in order, and a
+// completion of one implies those of all before it. What a write has brought is in its place once a
+// later send on the same connection has been received.
 #ifndef LEEWAY_VAN_RDMA_VERBS_VERBS_H_
 #define LEEWAY_VAN_RDMA_VERBS_VERBS_H_
 
