@@ -468,8 +468,8 @@ TEST(Handover, TakesContributionsThatComeBeforeTheMap) {
   EXPECT_THAT(bench.ReadAll(table, 1), testing::Each(7));
 }
 
-// Who is asked for what it has handed over already says so, once for each time.
-TEST(Handover, IsSpokenOfNoLongerThanItLasts) {
+// A head that is asked to hand over again what it has handed over says so, once for each time.
+TEST(Handover, IsReportedNoLongerThanItLasts) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     ChainBench bench({.seed = seed, .servers = 2});
     bench.Install(Consistency::Bsp());

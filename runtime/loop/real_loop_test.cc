@@ -142,7 +142,7 @@ TEST(RealLoopTest, WhoLooksForNewsSeesDescriptorsToo) {
 
 constexpr absl::Time kBegin = absl::FromUnixSeconds(1000);
 
-TEST(SpinPaceTest, LooksOnlyWhereWaitsHaveBeenShort) {
+TEST(AdaptiveBusyPollTest, LooksOnlyWhereWaitsHaveBeenShort) {
   AdaptiveBusyPoll pace(AdaptiveBusyPoll::kBusyPoll, /*cores=*/2);
   EXPECT_EQ(pace.Limit(kBegin), absl::ZeroDuration());
   for (int i = 0; i < 20; ++i) pace.Saw(absl::Microseconds(10));
@@ -159,7 +159,7 @@ TEST(SpinPaceTest, LooksOnlyWhereWaitsHaveBeenShort) {
   EXPECT_EQ(alone.Limit(kBegin), absl::ZeroDuration());
 }
 
-TEST(SpinPaceTest, DoesNotLookForLongWhereOthersWantTheCores) {
+TEST(AdaptiveBusyPollTest, DoesNotLookForLongWhereOthersWantTheCores) {
   AdaptiveBusyPoll pace(AdaptiveBusyPoll::kBusyPoll, /*cores=*/2);
   const auto short_waits = [&pace] {
     for (int i = 0; i < 20; ++i) pace.Saw(absl::Microseconds(10));

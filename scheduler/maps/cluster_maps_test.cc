@@ -99,7 +99,7 @@ TEST_F(ClusterMapsTest, WorkersWaitForServers) {
   EXPECT_FALSE(maps_.ServersHaveNewest());
 }
 
-TEST_F(ClusterMapsTest, MapsOfOneEpochKeepApartInTime) {
+TEST_F(ClusterMapsTest, MapsOfOneEpochFollowAfterAPause) {
   Complete();
   Run();
   Sent();
