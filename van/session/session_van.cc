@@ -16,11 +16,11 @@ constexpr absl::Duration kAskPauseMax = absl::Seconds(2);
 constexpr std::uint64_t kLargeBytes = 64 << 10;
 // The least time for which small messages wait while large ones come in. Each frame that is sent
 // wakes several threads, here and at the peer.
+constexpr absl::Duration kEnvelopeWait = absl::Microseconds(250);
 // The answers to a message as large as a block wait for each other over every transport: sent at
 // once, they would let the peer write the next blocks while this side adds this one up, and both
 // want the same memory.
 constexpr std::uint64_t kAnswersWaitBytes = 384 << 10;
-constexpr absl::Duration kEnvelopeWait = absl::Microseconds(250);
 
 }  // namespace
 
@@ -168,7 +168,8 @@ SessionVan::Peer* SessionVan::Find(PeerId id) {
 }
 
 // Small messages wait until the loop is about to sleep, the envelope is full, or they have waited
-// for kEnvelopeWait while large messages come in (OnData), whichever is first.
+// for kEnvelopeWait while large messages come in (OnData), whichever is first. To a peer that does
+// not gain from envelopes only those wait that are sent while a large message is handed over.
 bool SessionVan::PutInEnvelope(Peer& peer, const Message& message) {
   const bool next = peer.queue.empty() || runtime::Planted<"envelope-overtakes-queue">();
   if (!peer.takes_envelopes || !next) return false;
