@@ -125,13 +125,13 @@ def codecs(programs: Path) -> list[Subject]:
 
 
 def scaling(programs: Path) -> list[Subject]:
-    """Clusters of more than one worker and server thread, as far as there are cores for them."""
+    """Clusters of more than one worker and data thread, as far as there are cores for them."""
     program = str(programs / "leeway_bench_cluster")
     counts = [n for n in (1, 2, 4, 8, 16) if n <= max(2, (os.cpu_count() or 1) // 2)]
     return [
         Subject(
             f"leeway.tcp.{workers}x{threads}",
-            f"{workers} workers, {threads} server threads",
+            f"{workers} workers, {threads} data threads",
             [program, "tcp", str(workers), str(threads)],
             [work.PUSH_4M, work.PULL_4M, work.SMALL_PUSH],
             "scaling",

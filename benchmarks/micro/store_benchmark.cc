@@ -259,7 +259,7 @@ void BM_SparsePullTenMillion(benchmark::State& state) {
 }
 BENCHMARK(BM_SparsePullTenMillion)->Unit(benchmark::kMillisecond);
 
-// A server thread's work on a worker's batch: rows of a table in 32 shards; the rows of each batch
+// A data thread's work on a worker's batch: rows of a table in 32 shards; the rows of each batch
 // were created together.
 class ManyShards {
  public:

@@ -180,7 +180,7 @@ def scaling(rounds: Rounds, w: work.Work, value, unit: str) -> str | None:
             points.sort(key=lambda point: point[0])
             xs = [x for x, _ in points]
             colour = shades(i / max(1, len(lines)))
-            label = f"{threads} server thread{'s' if threads > 1 else ''}"
+            label = f"{threads} data thread{'s' if threads > 1 else ''}"
             axes.plot(xs, [f.median for _, f in points], color=colour, marker="o", label=label)
             axes.fill_between(
                 xs, [f.low for _, f in points], [f.high for _, f in points], color=colour, alpha=0.12

@@ -15,8 +15,8 @@ absl::Status ReaderTurns::Check(const Inbound& inbound) const {
   if (requests_ < kRequestsMax && (bytes_ == 0 || bytes_ + inbound.bytes() <= kBytesMax)) {
     return absl::OkStatus();
   }
-  return absl::UnavailableError(absl::StrCat(
-      requests_, " requests of readers wait on this server thread already; ask again"));
+  return absl::UnavailableError(
+      absl::StrCat(requests_, " requests of readers wait on this data thread already; ask again"));
 }
 
 void ReaderTurns::Add(Inbound inbound) {

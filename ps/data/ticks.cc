@@ -32,7 +32,7 @@ void Ticks::OnTick(van::PeerId peer, const van::Identity& sender, proto::ClockTi
     return state_->connections.Violation(
         peer, absl::InvalidArgumentError(
                   absl::StrCat("a tick with a watermark of shard ", watermark.shard,
-                               ", which does not belong to this server thread")));
+                               ", which does not belong to this data thread")));
   }
   if (tick.clock >= (*worker)->tick_clock) {
     (*worker)->tick_clock = tick.clock;

@@ -91,7 +91,7 @@ absl::Status Replica::CanTake(const proto::Request& request) const {
   if (HasPush(request.op) && has_follower() && !context_->log.HasRoom(0) &&
       !runtime::Planted<"log-limit-ignored">()) {
     return absl::UnavailableError(
-        absl::StrCat("this server thread keeps ", context_->log.bytes, " bytes that server ",
+        absl::StrCat("this data thread keeps ", context_->log.bytes, " bytes that server ",
                      successor_.peer().place.server_rank,
                      " has not acknowledged, more than LEEWAY_REPLICATION_LOG_BYTES"));
   }

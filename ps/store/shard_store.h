@@ -104,7 +104,7 @@ struct StoreStats {
   double feedback_squares = 0;
 };
 
-// Lives on one server thread. What a Pull returned stays as it was, whatever is pushed later
+// Lives on one data thread. What a Pull returned stays as it was, whatever is pushed later
 // (dense: the block is frozen and the next push writes a copy; sparse: rows are gathered), and so
 // does what Freeze returned, even when the store is gone.
 //

@@ -37,7 +37,7 @@ struct Counters {
   std::uint64_t violations = 0;      // peers dropped for what they said
 };
 
-// The staleness of the replies of one table, counted by the server thread that gave them.
+// The staleness of the replies of one table, counted by the data thread that gave them.
 class StalenessCounts {
  public:
   // Replies that were staler than this count together.

@@ -345,7 +345,7 @@ TEST(ConfigTest, WhatIsSetInCodeIsCheckedToo) {
          c->num_servers = 4096;
          c->server_threads = 256;
        },
-       "LEEWAY_NUM_SHARDS is 0: with 1048576 server threads it must be set, to a whole number from "
+       "LEEWAY_NUM_SHARDS is 0: with 1048576 data threads it must be set, to a whole number from "
        "1 to 1048576"},
   };
   EXPECT_TRUE(Valid(Role::kWorker).Validate().ok());

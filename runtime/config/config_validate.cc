@@ -127,7 +127,7 @@ absl::Status CheckTogether(const Config& config) {
   const std::uint64_t threads = std::uint64_t{config.num_servers} * config.server_threads;
   if (config.num_shards == 0 &&
       threads * runtime::kShardsPerServerThread > runtime::kConfigShardsMax) {
-    return Invalid("LEEWAY_NUM_SHARDS is 0: with ", threads, " server threads it must be set, to a",
+    return Invalid("LEEWAY_NUM_SHARDS is 0: with ", threads, " data threads it must be set, to a",
                    " whole number from 1 to ", runtime::kConfigShardsMax);
   }
   return absl::OkStatus();

@@ -1,4 +1,4 @@
-// The builder of cluster maps: which server threads keep which shard, and which nodes there are.
+// The builder of cluster maps: which data threads keep which shard, and which nodes there are.
 // Gives each map its version and epoch. No network and no clock.
 #ifndef LEEWAY_SCHEDULER_MAPS_MAP_BUILDER_H_
 #define LEEWAY_SCHEDULER_MAPS_MAP_BUILDER_H_

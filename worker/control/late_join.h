@@ -1,6 +1,6 @@
 // The late join of a worker, which enters a cluster whose workers are training already.
 //
-// Every server thread that leads a shard answers with a clock from which on it waits for this
+// Every data thread that leads a shard answers with a clock from which on it waits for this
 // worker; the worker starts at the largest of them. It asks again until all have answered, which is
 // harmless: a thread that has answered says the same clock again. Lives on the core's loop.
 #ifndef LEEWAY_WORKER_CONTROL_LATE_JOIN_H_

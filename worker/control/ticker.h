@@ -1,4 +1,4 @@
-// The worker's clock, and the sender of its ticks to every server thread that leads a shard.
+// The worker's clock, and the sender of its ticks to every data thread that leads a shard.
 //
 // A tick says that all clocks below `clock` are over, and which pushes are the last that belong to
 // them (watermarks). Ticks are cumulative: only the newest is sent, and sent again until it is

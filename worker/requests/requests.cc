@@ -243,7 +243,7 @@ std::string Requests::DescribeWait(const Operation& operation) const {
     });
   }
   if (links.size() > kNamedMax) {
-    absl::StrAppend(&names, " and ", links.size() - kNamedMax, " more server threads");
+    absl::StrAppend(&names, " and ", links.size() - kNamedMax, " more data threads");
   }
   return absl::StrCat(operation.unanswered, " of ", operation.requests,
                       " requests are unanswered; waited for ", names);

@@ -16,7 +16,7 @@ absl::Status ShardState::CheckRoomToHold(std::uint64_t bytes) const {
   }
   const std::string slow = clocks.DescribeBehind(clocks.slowest() + 1);
   return absl::ResourceExhaustedError(absl::StrCat(
-      "this server thread holds ", held.bytes, " bytes of requests that wait for slower workers (",
+      "this data thread holds ", held.bytes, " bytes of requests that wait for slower workers (",
       slow, "), and ", bytes, " more would be over LEEWAY_HELD_BYTES_MAX (", held.bytes_max,
       "): raise it, or use more servers or LEEWAY_SERVER_THREADS"));
 }
