@@ -54,7 +54,7 @@ absl::StatusOr<bool> HasManifest(runtime::FileSystem* files, const std::string& 
   return true;
 }
 
-// What clusters write; what else there is stays, and is an error.
+// Removes the files that clusters write; any other file stays, and is an error.
 absl::Status RemoveFilesIn(runtime::FileSystem* files, const std::string& path) {
   LEEWAY_ASSIGN_OR_RETURN(const std::vector<std::string> names, files->List(path));
   absl::Status status;

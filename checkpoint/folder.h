@@ -26,7 +26,8 @@ inline constexpr std::uint64_t kNumberMax = 1ull << 62;
 std::string CheckpointName(std::uint64_t number);  // 7 → "ckpt-00000007"
 std::optional<std::uint64_t> CheckpointNumber(absl::string_view name);
 std::string ShardFileName(std::uint32_t shard);  // 3 → "shard-00003.safetensors"
-// What a worker adds: 3 → "residuals-worker-3.safetensors". No manifest names it.
+// The name of the file that a worker adds: 3 → "residuals-worker-3.safetensors". No manifest names
+// it.
 std::string ResidualFileName(std::uint32_t rank);
 // Whether a cluster writes files of that name into a checkpoint's folder.
 bool IsFileOfCheckpoint(absl::string_view name);
@@ -34,13 +35,13 @@ std::string JoinPath(absl::string_view folder, absl::string_view name);
 // "a/b/ckpt-00000007/" → "a/b" and "ckpt-00000007".
 std::pair<std::string, std::string> SplitPath(absl::string_view path);
 
-// What there is under one name, oldest first.
+// A checkpoint that ListCheckpoints has found.
 struct Found {
   std::uint64_t number = 0;
   std::string name;
   absl::StatusOr<Manifest> manifest;  // NOT_FOUND: not finished, or being written
 };
-// Empty if there is no such folder.
+// Oldest first. Empty if there is no such folder.
 absl::StatusOr<std::vector<Found>> ListCheckpoints(runtime::FileSystem* files,
                                                    const std::string& directory);
 
@@ -55,8 +56,8 @@ absl::StatusOr<std::string> FindCheckpoint(runtime::FileSystem* files, const std
 absl::StatusOr<std::vector<Manifest>> ReadChain(runtime::FileSystem* files,
                                                 const std::string& path);
 
-// What looks like a checkpoint by its name and cannot be one of ours: links, names that we do not
-// give. Nobody touches it.
+// Entries that look like checkpoints by their names and cannot be ours: links, names that we do not
+// give. They are never changed.
 absl::StatusOr<std::vector<std::string>> ListForeign(runtime::FileSystem* files,
                                                      const std::string& directory);
 

@@ -1,4 +1,4 @@
-// What a manifest may say.
+// The checks of a manifest's contents.
 #include <algorithm>
 #include <set>
 

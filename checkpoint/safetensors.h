@@ -45,7 +45,7 @@ struct TensorHeader {
   std::map<std::string, std::string> metadata;  // "__metadata__"
 };
 
-// What a tensor of that type and shape takes. INVALID_ARGUMENT: more than can be counted.
+// The bytes of a tensor of that type and shape. INVALID_ARGUMENT: more than can be counted.
 absl::StatusOr<std::uint64_t> BytesOf(TensorType type, const std::vector<std::uint64_t>& shape);
 
 // The beginning of a file: length and header, padded with blanks so that the bytes begin at a

@@ -59,7 +59,7 @@ int RunLaunchCommand(const LaunchCommand& command) {
   if (command.restart != "never") launch::ReplaceFailedServers(&*processes);
   return launch::RunGuarded([&] {
     launch::SupervisorOptions options;
-    options.settle = launch::SettleTime();
+    options.end_grace = launch::EndGrace();
     options.restarts_max = command.restarts_max;
     options.on_event = Say;
     options.on_line = [&](std::size_t i, launch::Stream stream, absl::string_view line) {

@@ -106,7 +106,7 @@ struct PullInfo {
   friend bool operator==(const PullInfo&, const PullInfo&) = default;
 };
 
-// What a worker has counted so far. Staleness is counted on every pull reply of every table.
+// The counters of a worker. Staleness is counted on every pull reply of every table.
 struct WorkerStats {
   std::map<std::uint64_t, std::uint64_t> staleness_histogram;  // clocks → pull replies
   std::uint64_t max_staleness = 0;                             // clocks

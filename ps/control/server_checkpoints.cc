@@ -20,16 +20,16 @@ namespace {
 constexpr std::uint64_t kRefillBytes = 32 << 20;
 // The bytes that lie ready on each thread when its shards are frozen, or more if the last
 // checkpoint took more.
-constexpr std::uint64_t kSpareBytes = 128 << 20;
+constexpr std::uint64_t kReadyBytes = 128 << 20;
 // The first time: this part of what the thread has in use. Where workers push as fast as files are
 // written, more than that does not change before it is written. But a machine need not have so much
-// to spare where tables are huge, and they may hardly change.
+// to give where tables are huge, and they may hardly change.
 constexpr std::uint64_t kFirstPart = 4;
 constexpr std::uint64_t kFirstBytesMax = 1 << 30;
 
-std::uint64_t SpareBytes(const BlockPool& spare) {
-  if (spare.copies_known()) return kSpareBytes;
-  return std::clamp(spare.in_use_bytes() / kFirstPart, kSpareBytes, kFirstBytesMax);
+std::uint64_t ReadyBytes(const BlockPool& pool) {
+  if (pool.copies_known()) return kReadyBytes;
+  return std::clamp(pool.in_use_bytes() / kFirstPart, kReadyBytes, kFirstBytesMax);
 }
 
 absl::StatusOr<proto::CheckpointFile> WriteFrozen(runtime::FileSystem* files, const CutOrder& order,
@@ -63,7 +63,7 @@ void ServerCheckpoints::GiveUp(const absl::Status& why) {
   save_ = nullptr;
   setup_.on_every_thread([why](DataThread* thread, std::uint32_t) { thread->AbandonCuts(why); },
                          [] {});
-  LetGoOfSpare();
+  FreeExcess();
 }
 
 // ---- before the cut ----
@@ -82,10 +82,10 @@ void ServerCheckpoints::On(const proto::CheckpointPrepare& prepare) {
   auto found = std::make_shared<Found>();
   setup_.on_every_thread(
       [found](DataThread* thread, std::uint32_t) {
-        BlockPool* const spare = thread->block_pool();
-        spare->Reserve(SpareBytes(*spare));
+        BlockPool* const pool = thread->block_pool();
+        pool->Reserve(ReadyBytes(*pool));
         const std::lock_guard lock(found->mutex);
-        found->refillers.push_back(spare->refiller());
+        found->refillers.push_back(pool->refiller());
       },
       [this, found, checkpoint = prepare.checkpoint] {
         refillers_ = found->refillers;
@@ -206,12 +206,12 @@ void ServerCheckpoints::ReportIfOver(const std::shared_ptr<Save>& save) {
   }
   save->reported = true;
   setup_.tell_scheduler(save->report);
-  LetGoOfSpare();
+  FreeExcess();
 }
 
 // Memory beyond what is to lie ready goes back to the system: on the writer's loop, since
 // that takes its time.
-void ServerCheckpoints::LetGoOfSpare() {
+void ServerCheckpoints::FreeExcess() {
   setup_.on_every_thread(
       [writer = writer()](DataThread* thread, std::uint32_t) {
         thread->block_pool()->EndCopies();

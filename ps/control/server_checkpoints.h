@@ -60,7 +60,7 @@ class ServerCheckpoints {
   void GiveUp(const absl::Status& why);
   void MakeReady(std::uint64_t checkpoint);
   void SayNewestClock(std::uint64_t checkpoint);
-  void LetGoOfSpare();
+  void FreeExcess();
   void Begin(const std::shared_ptr<Save>& save);
   void Write(const std::shared_ptr<Save>& save, absl::StatusOr<FrozenShard> frozen);
   void OnWritten(const std::shared_ptr<Save>& save, absl::StatusOr<proto::CheckpointFile> file);

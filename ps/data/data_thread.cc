@@ -100,7 +100,7 @@ void DataThread::TakeMap(std::shared_ptr<const proto::ClusterMap> map,
       replica->shard().RefuseEarly(
           absl::AbortedError(absl::StrCat("epoch ", state_.map->epoch, " has begun")));
     }
-    replica->shard().Settle();
+    replica->shard().CloseClocks();
     replica->UpdateStable();
   }
   SayTakenIfSo();

@@ -101,7 +101,7 @@ class DataThread final : private van::Handler, private ReplicaHost {
   }
   void AbandonCuts(const absl::Status& why) { state_.replicas.AbandonCuts(why); }
   // For the copies of what changes while a checkpoint is written.
-  BlockPool* block_pool() { return &state_.replicas.shards().spare; }
+  BlockPool* block_pool() { return &state_.replicas.shards().pool; }
 
   std::uint32_t num_shards() const { return state_.replicas.shards().num_shards; }
   // The shards that have a replica here.

@@ -19,7 +19,7 @@ namespace leeway::ps {
 
 class PredecessorLink {
  public:
-  // What is to be done with an entry.
+  // The decision about an entry that has arrived.
   enum class Verdict {
     kIgnore,
     kTake,

@@ -126,7 +126,7 @@ void Replica::TakeMap(const proto::ClusterMap& map) {
   CheckSuccessor();
   if (is_head() && !leads_ && !awaits_handover()) TakeLead();
   if (!changed) return;
-  // What was sent before may have been ignored by a replica that did not have the map yet.
+  // A replica that did not have the map yet may have ignored the entries sent before.
   if (successor_.exists() && !runtime::Planted<"map-change-without-rewind">())
     successor_->sender().Rewind();
   Pump();
@@ -155,8 +155,8 @@ void Replica::TakeLead() {
   UpdateStable();
 }
 
-// What is not in the log goes to the new head behind what is. Nothing of it has been answered but
-// provisionally, so that it is no loss if this replica does not live to hand it over.
+// State that is not in the log goes to the new head after the log. It was answered provisionally at
+// most, so nothing is lost if this replica dies before it has handed it over.
 void Replica::StepDown() {
   leads_ = false;
   if (!runtime::Planted<"answers-wait-on-after-step-down">()) waiting_.Clear();

@@ -129,7 +129,7 @@ TEST_F(BoundedHead, HasClosedTheLastClockWhenNoWorkerIsLeft) {
   SetWorker(proto::WorkerState::kAlive);
   PushAs(1, 5, kBspTable);
   SetWorker(proto::WorkerState::kLeft);
-  replica().shard().Settle();
+  replica().shard().CloseClocks();
   EXPECT_EQ(replica().shard().closed(), 1u);
 }
 

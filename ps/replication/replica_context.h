@@ -1,5 +1,5 @@
-// What the replicas of one data thread share: the host that sends for them, budgets, and what is
-// known of the cluster.
+// ReplicaContext is the state that all replicas of one data thread share: the host that sends for
+// them, budgets, and the facts known about the cluster.
 #ifndef LEEWAY_PS_REPLICATION_REPLICA_CONTEXT_H_
 #define LEEWAY_PS_REPLICATION_REPLICA_CONTEXT_H_
 

@@ -100,7 +100,7 @@ void RequestAdmission::AnswerAgain(const ClientSession& session, RequestClass ki
     return;
   absl::StatusOr<const Table*> table = TableFor(inbound.request);
   if (!table.ok()) return Refuse(*state_, inbound, table.status());
-  // What an earlier head refused is not known here, but the reason can be seen again.
+  // Refusals of an earlier head are not known here, but the reason can be found again.
   if (HasPush(inbound.request.op) && inbound.request.id.sequence <= session.inherited[kind]) {
     const absl::Status fits = pushes_->CheckAgain(**table, inbound);
     if (!fits.ok() && !runtime::Planted<"inherited-refusal-unseen">()) {

@@ -40,7 +40,7 @@ void Shard::SetWorker(const proto::WorkerEntry& entry) {
   if (clocks.slowest() < slowest_before && !runtime::Planted<"slowest-kept-over-return">())
     state_.stores.ForgetSlowest();
   if (!runtime::Planted<"tick-kept-over-return">()) session.tick_clock = 0;
-  // What a dead worker had admitted stays known: it may come back and send it again.
+  // The admitted requests of a dead worker stay known: it may come back and send them again.
   if (!runtime::Planted<"early-of-the-dead-kept">())
     for (RequestOrder& order : session.orders) order.TakeAll();
   if (entry.state == proto::WorkerState::kAlive) return;
@@ -131,7 +131,7 @@ void Shard::BeginsAt(const WorkerKey& worker, std::uint64_t since) {
   if (let_in == WorkerClocks::kNotEntered || since <= let_in) return;
   if (runtime::Planted<"begins-where-one-shard-says">()) return;
   state_.sessions.Enter(worker, since, since);
-  Settle();
+  CloseClocks();
 }
 
 bool Shard::CountTickIfDue(const WorkerKey& worker, ClientSession* session) {
@@ -141,14 +141,14 @@ bool Shard::CountTickIfDue(const WorkerKey& worker, ClientSession* session) {
   }
   const std::uint64_t clock = std::exchange(session->tick_clock, 0);
   state_.clocks.Advance(worker.first, worker.second, clock);
-  Settle();
+  CloseClocks();
   return true;
 }
 
 // In the order of clocks: a pull that asks for the view at clock c is answered after clock c − 1
 // has closed and before clock c does, so that what it sees does not depend on how far the slowest
 // worker has jumped meanwhile.
-void Shard::Settle() {
+void Shard::CloseClocks() {
   const std::uint64_t slowest = state_.clocks.slowest();
   const bool nobody_left =
       state_.clocks.living() == 0 && !runtime::Planted<"last-clock-stays-open">();
@@ -196,7 +196,7 @@ void Shard::BecomeHead(bool inherited) {
   if (inherited && !runtime::Planted<"slowest-kept-in-failover">()) state_.stores.ForgetSlowest();
   state_.sessions.RestartAsHead(
       /*forget=*/runtime::Planted<"promote-without-windows">() && inherited);
-  Settle();
+  CloseClocks();
 }
 
 std::vector<LogEntry> Shard::StepDown(const absl::Status& why) {
@@ -227,7 +227,7 @@ void Shard::TakeOver(const std::vector<LogEntry>& entries) {
       state_.closed = std::max(state_.closed, entry.header.clock);
     state_.sessions.TakeHandover(entry.header.workers);
   }
-  Settle();
+  CloseClocks();
 }
 
 // ---- state transfer and checkpoints ----

@@ -40,7 +40,8 @@ class Shard {
   Shard(const Shard&) = delete;
   Shard& operator=(const Shard&) = delete;
 
-  // A worker as the map shows it; at every replica. The head calls Settle() after the last one.
+  // A worker as the map shows it; at every replica. The head calls CloseClocks() after the last
+  // one.
   void SetWorker(const proto::WorkerEntry& entry);
 
   // ---- as head: requests ----
@@ -69,7 +70,7 @@ class Shard {
   // logged.
   void LogConfirm();
   // Closes the clocks that all workers have ended, and answers the pulls that waited for that.
-  void Settle();
+  void CloseClocks();
 
   // ---- changes of the head ----
 

@@ -73,7 +73,7 @@ class ShardCutTest : public ::testing::Test {
       entry.incarnation = 100 + rank;
       shard_->SetWorker(entry);
     }
-    shard_->Settle();
+    shard_->CloseClocks();
   }
 
   // Some worker pushes or ends an iteration, staying within `ahead` clocks of the slowest.
@@ -412,7 +412,7 @@ TEST_F(ShardCutTest, WithoutLivingWorkersItIsTakenAtOnce) {
     entry.state = proto::WorkerState::kDead;
     shard_->SetWorker(entry);
   }
-  shard_->Settle();
+  shard_->CloseClocks();
   ASSERT_TRUE(taken_.has_value());
 }
 

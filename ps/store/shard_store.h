@@ -225,7 +225,7 @@ struct StoreContext {
   std::uint64_t block_bytes = 0;  // the cluster's: LEEWAY_BLOCK_BYTES
   // Most bytes one pull of keys may gather: what one frame may hold.
   std::uint64_t pull_bytes_max = 1ull << 30;  // LEEWAY_MESSAGE_BYTES_MAX
-  BlockPool* spare = nullptr;                 // outlives the store; null: all is from the heap
+  BlockPool* pool = nullptr;                  // outlives the store; null: all is from the heap
   TableMemory* memory = nullptr;              // outlives the store; null: nobody counts
   // The seed of the hash of keys. Changes no result; a user that chooses keys must not know it.
   std::uint64_t hash_seed = 0;

@@ -11,7 +11,7 @@ class SimClock {
  public:
   explicit SimClock(absl::Time world) : since_(world), then_(world) {}
 
-  // What the clock shows at that time of the world. Never goes back.
+  // The clock's time at that time of the world. Never goes back.
   absl::Time At(absl::Time world) const {
     return then_ + (rate_ == 1 ? world - since_ : (world - since_) * rate_);
   }

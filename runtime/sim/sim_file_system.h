@@ -48,7 +48,7 @@ class SimFileSystem final : public FileSystem {
   // open fail. SimWorld::Kill calls it.
   void Crash();
   std::uint64_t bytes_used() const;
-  // What was opened since the last crash and has not been closed or destroyed.
+  // The objects that were opened since the last crash and not closed or destroyed.
   struct Handles {
     std::uint64_t to_write = 0, to_read = 0, locks = 0;
   };

@@ -28,7 +28,7 @@ class ChainController;
 
 class LinkReports {
  public:
-  // What it works with; all outlive it.
+  // The objects that it uses; all outlive it.
   struct Parts {
     const Config* config;
     runtime::Loop* loop;

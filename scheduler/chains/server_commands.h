@@ -26,7 +26,7 @@ class ChainController;
 
 class ServerCommands {
  public:
-  // What it works with; all outlive it.
+  // The objects that it uses; all outlive it.
   struct Parts {
     const Config* config;
     MembershipTable* members;

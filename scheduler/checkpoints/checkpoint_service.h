@@ -29,7 +29,7 @@ namespace leeway::scheduler {
 
 class CheckpointService final : private Checkpoints::Cluster {
  public:
-  // What it works with; all outlive it.
+  // The objects that it uses; all outlive it.
   struct Parts {
     const Config* config;
     runtime::Host* host;

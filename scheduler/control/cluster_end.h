@@ -47,7 +47,7 @@ class ClusterEnd {
   bool running() const { return !ending_.has_value(); }
   // Nothing is left to do; before SetDone, too.
   bool over() const { return done_ == nullptr; }
-  // What nodes are told, once the cluster ends.
+  // The status that nodes are told, once the cluster ends.
   const absl::Status& word() const { return ending_->word; }
 
  private:

@@ -97,7 +97,7 @@ void RestoredShard::End() {
   // worker is in yet.
   const std::uint64_t end = std::max(fastest_, shard_->closed()) + 1;
   for (const auto& [rank, worker] : workers_) EndClocks(rank, end);
-  shard_->Settle();
+  shard_->CloseClocks();
 }
 
 }  // namespace leeway::simulation

@@ -85,10 +85,11 @@ absl::StatusOr<std::map<std::string, std::string>> CommonEnvironment(const Clust
 
 }  // namespace
 
-absl::Duration SettleTime() {
+absl::Duration EndGrace() {
   const absl::StatusOr<Config> config = Config::FromEnvironment();
-  const absl::Duration settle = absl::Seconds(3);
-  return config.ok() && config->checkpoint_at_end ? settle + config->checkpoint_timeout : settle;
+  const absl::Duration end_grace = absl::Seconds(3);
+  return config.ok() && config->checkpoint_at_end ? end_grace + config->checkpoint_timeout
+                                                  : end_grace;
 }
 
 absl::StatusOr<std::vector<ProcessSpec>> PlanCluster(const ClusterSpec& cluster) {

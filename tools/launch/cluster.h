@@ -28,7 +28,7 @@ struct ClusterSpec {
 
 // The time that scheduler and servers may go on once the work is done: they may have a checkpoint
 // to save (LEEWAY_CHECKPOINT_AT_END in this process's environment).
-absl::Duration SettleTime();
+absl::Duration EndGrace();
 
 // The scheduler, then the servers, then the workers, each placed by its LEEWAY_* variables.
 absl::StatusOr<std::vector<ProcessSpec>> PlanCluster(const ClusterSpec& cluster);

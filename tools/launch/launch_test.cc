@@ -46,14 +46,14 @@ class Launcher {
  public:
   explicit Launcher(const std::vector<ProcessSpec>& processes,
                     absl::Duration grace = absl::Seconds(30),
-                    absl::Duration settle = absl::Seconds(30), std::uint32_t restarts = 0) {
+                    absl::Duration end_grace = absl::Seconds(30), std::uint32_t restarts = 0) {
     int fds[2];
     if (pipe2(fds, O_CLOEXEC) != 0) std::abort();
     pid_ = fork();
     if (pid_ == 0) {
       dup2(fds[1], STDOUT_FILENO);
       dup2(fds[1], STDERR_FILENO);
-      _exit(RunGuarded([&] { return Main(processes, grace, settle, restarts); }));
+      _exit(RunGuarded([&] { return Main(processes, grace, end_grace, restarts); }));
     }
     close(fds[1]);
     output_ = fds[0];
@@ -105,10 +105,10 @@ class Launcher {
 
  private:
   static int Main(const std::vector<ProcessSpec>& processes, absl::Duration grace,
-                  absl::Duration settle, std::uint32_t restarts) {
+                  absl::Duration end_grace, std::uint32_t restarts) {
     SupervisorOptions options;
     options.grace = grace;
-    options.settle = settle;
+    options.end_grace = end_grace;
     options.restarts_max = restarts;
     options.restart_pause = absl::Milliseconds(1);
     options.on_event = [](absl::string_view line) {

@@ -49,12 +49,12 @@ class Supervisor {
     AdoptOrphans();
     for (std::size_t i = 0; i < specs_.size() && !stopping_; ++i) StartOne(i);
     while (AnyRunning() || (!stopping_ && NextRestart() != absl::InfiniteFuture())) {
-      if (!stopping_ && WorkIsDone()) settle_until_ = std::min(settle_until_, In(options_.settle));
+      if (!stopping_ && WorkIsDone()) end_by_ = std::min(end_by_, In(options_.end_grace));
       Sleep();
       HandleSignals();
       const absl::Time now = runtime::MonotonicNow();
       RestartWhoIsDue(now);
-      if (!stopping_ && now >= settle_until_) Stop(SIGTERM);
+      if (!stopping_ && now >= end_by_) Stop(SIGTERM);
       if (stopping_ && now >= ask_again_at_ && WorkIsDone()) {
         ask_again_at_ = absl::InfiniteFuture();
         SignalAll(SIGTERM);
@@ -121,7 +121,7 @@ class Supervisor {
   }
 
   absl::Time NextDeadline() const {
-    if (!stopping_) return std::min(settle_until_, NextRestart());
+    if (!stopping_) return std::min(end_by_, NextRestart());
     return WorkIsDone() ? std::min(ask_again_at_, kill_at_) : kill_at_;
   }
 
@@ -231,7 +231,7 @@ class Supervisor {
   bool stopping_ = false;
   bool ended_ = false;   // every process is dead: no more lines come
   bool unread_ = false;  // the output cannot be written any more
-  absl::Time settle_until_ = absl::InfiniteFuture();
+  absl::Time end_by_ = absl::InfiniteFuture();
   absl::Time ask_again_at_ = absl::InfiniteFuture();
   absl::Time kill_at_ = absl::InfiniteFuture();
   SupervisorResult result_;

@@ -33,7 +33,7 @@ struct SupervisorOptions {
   // Events of processes, for people: one line without its end.
   std::function<void(absl::string_view line)> on_event = [](absl::string_view) {};
   // The time that serving processes may go on once the work is done, before their first SIGTERM.
-  absl::Duration settle = absl::Seconds(3);
+  absl::Duration end_grace = absl::Seconds(3);
 };
 
 struct SupervisorResult {

@@ -111,7 +111,7 @@ int TrainOnOwnCluster(const TrainCommand& command, const fashion_mnist::Settings
     {
       ProgressBar bar(!command.quiet);
       launch::SupervisorOptions options;
-      options.settle = launch::SettleTime();
+      options.end_grace = launch::EndGrace();
       options.restarts_max = launch::kRestartsMax;
       options.on_event = [](absl::string_view line) {
         std::fprintf(stderr, "leeway: %s\n", std::string(line).c_str());

@@ -154,7 +154,7 @@ void RdmaConn::Pump() {
   in_pump_list_ = false;
   if (stage_ != Stage::kOpen || !lost_.ok()) return;
   if (absl::Status status = TryPump(); !status.ok()) return Lose(std::move(status));
-  if (sender_->unsettled()) shared_->unsettled = true;
+  if (sender_->unsignalled()) shared_->unsignalled = true;
   if (closed_ && sender_->delivered()) Shut();
 }
 
@@ -169,9 +169,9 @@ absl::Status RdmaConn::TryPump() {
   return absl::OkStatus();
 }
 
-void RdmaConn::Settle() {
-  if (stage_ != Stage::kOpen || !lost_.ok() || !sender_->unsettled()) return;
-  if (absl::Status status = sender_->Settle(); !status.ok()) Lose(std::move(status));
+void RdmaConn::RequestCompletion() {
+  if (stage_ != Stage::kOpen || !lost_.ok() || !sender_->unsignalled()) return;
+  if (absl::Status status = sender_->RequestCompletion(); !status.ok()) Lose(std::move(status));
 }
 
 // ---- the end ----

@@ -51,7 +51,7 @@ struct RdmaShared {
   std::vector<ConnId> lost;      // end when what came before has been delivered
   std::vector<ConnId> finished;  // connections to be removed
   std::vector<RdmaRemains> remains;
-  bool unsettled = false;       // a sender holds memory, and no completion was requested
+  bool unsignalled = false;     // a sender holds memory, and no completion was requested
   std::uint32_t strangers = 0;  // accepted connections without a valid message so far
   // Has Pump called for a connection soon. Any thread, as long as the transport exists.
   std::function<void(ConnId)> notify;
@@ -97,7 +97,7 @@ class RdmaConn {
   // Sends, reports and answers what is due, as far as there is room. Calls no events.
   void Pump();
   // Requests the completion that gives memory back.
-  void Settle();
+  void RequestCompletion();
   // No events follow. The connection is finished when what was sent has arrived.
   void Close();
   // Ends the connection at once; queued sends fail.

@@ -73,7 +73,7 @@ absl::Status RdmaSender::Flush() {
   LEEWAY_ASSIGN_OR_RETURN(const bool sent, SendSmall(RdmaPacketType::kEnd, {}));
   if (!sent) return absl::OkStatus();
   wants_end_ = false;
-  return Settle();
+  return RequestCompletion();
 }
 
 void RdmaSender::Fail(const absl::Status& why) {
@@ -425,7 +425,7 @@ absl::StatusOr<bool> RdmaSender::SendSmall(RdmaPacketType type, std::span<const 
 // ---- what is heard ----
 
 // Posts an empty signalled write, whose completion implies that all requests before it are done.
-absl::Status RdmaSender::Settle() {
+absl::Status RdmaSender::RequestCompletion() {
   if (signalled_ == posted_ || !status_.ok() || posted_ - completed_ + 1 >= send_depth_) {
     return absl::OkStatus();
   }

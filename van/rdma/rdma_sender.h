@@ -8,7 +8,8 @@
 // no room is sent in pieces.
 //
 // Requests are numbered; the completion of one implies that all before it are done. One in
-// kSignalEvery is signalled, and also, soon, the last one that holds a user's memory (Settle).
+// kSignalEvery is signalled, and also, soon, the last one that holds a user's memory
+// (RequestCompletion).
 #ifndef LEEWAY_VAN_RDMA_RDMA_SENDER_H_
 #define LEEWAY_VAN_RDMA_RDMA_SENDER_H_
 
@@ -65,7 +66,7 @@ class RdmaSender {
   // Nothing follows the messages sent so far: a kEnd packet is sent after them.
   void End() { wants_end_ = true; }
   // Requests a completion, if sends are under way whose memory is held and none has been requested.
-  absl::Status Settle();
+  absl::Status RequestCompletion();
 
   void OnCompleted(std::uint64_t id);
   absl::Status OnTaken(std::uint32_t taken);
@@ -76,7 +77,7 @@ class RdmaSender {
   bool idle() const { return queue_.empty() && !wants_end_; }
   // True if everything that was sent has arrived.
   bool delivered() const { return idle() && completed_ == posted_; }
-  bool unsettled() const { return !held_.empty() && held_.back().last > signalled_; }
+  bool unsignalled() const { return !held_.empty() && held_.back().last > signalled_; }
   void Fail(const absl::Status& why);
 
  private:

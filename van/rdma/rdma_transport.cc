@@ -17,7 +17,7 @@ namespace {
 // The longest time for which a close waits for sends to arrive.
 constexpr absl::Duration kLinger = absl::Seconds(1);
 // The longest time for which memory is held after its send could have ended.
-constexpr absl::Duration kSettle = absl::Milliseconds(1);
+constexpr absl::Duration kCompletionDelay = absl::Milliseconds(1);
 constexpr std::size_t kCompletionsPerTurn = 32;
 constexpr int kEventsPerTurn = 16;
 // Events of connections are rare, and looking for them is a system call. After a thread has
@@ -171,16 +171,16 @@ bool RdmaTransport::PumpAll() {
   for (const ConnId conn : std::exchange(shared_.to_pump, {})) {
     if (RdmaConn* found = Find(conn); found != nullptr) found->Pump();
   }
-  if (std::exchange(shared_.unsettled, false)) SettleLater();
+  if (std::exchange(shared_.unsignalled, false)) RequestCompletionsLater();
   return any;
 }
 
-void RdmaTransport::SettleLater() {
-  if (std::exchange(settle_planned_, true)) return;
-  shared_.loop->After(kSettle, [this, alive = shared_.lifetime.watch()] {
+void RdmaTransport::RequestCompletionsLater() {
+  if (std::exchange(completions_planned_, true)) return;
+  shared_.loop->After(kCompletionDelay, [this, alive = shared_.lifetime.watch()] {
     if (!alive) return;
-    settle_planned_ = false;
-    for (const auto& [id, conn] : conns_) conn->Settle();
+    completions_planned_ = false;
+    for (const auto& [id, conn] : conns_) conn->RequestCompletion();
   });
 }
 

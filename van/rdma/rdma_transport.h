@@ -68,7 +68,7 @@ class RdmaTransport final : public Transport {
   void BuryFirst(std::size_t count);
   bool PumpAll();
   void PumpSoon();
-  void SettleLater();
+  void RequestCompletionsLater();
   void RemoveFinished();
   RdmaConn* Find(ConnId conn) const;
   RdmaConn* Find(const verbs::Connection* connection) const;
@@ -87,7 +87,7 @@ class RdmaTransport final : public Transport {
   int polling_ = 0;
   unsigned polls_ = 0;
   bool pump_planned_ = false;
-  bool settle_planned_ = false;
+  bool completions_planned_ = false;
   std::optional<std::uint64_t> freed_listener_;
 };
 

@@ -173,7 +173,7 @@ SessionVan::Peer* SessionVan::Find(PeerId id) {
 bool SessionVan::PutInEnvelope(Peer& peer, const Message& message) {
   const bool next = peer.queue.empty() || runtime::Planted<"envelope-overtakes-queue">();
   if (!peer.takes_envelopes || !next) return false;
-  if (!peer.gains_from_envelopes && !handing_large_over_) return false;
+  if (!peer.gains_from_envelopes && block_from_ != peer.id) return false;
   const std::size_t size = peer.envelope.SizeWith(message);
   if (size == Envelope::kNever || !peer.flow.MaySend(kPrefixBytes + size)) return false;
   // An envelope larger than the window would wait until nothing is in flight.
@@ -377,9 +377,9 @@ void SessionVan::OnData(PeerId id, const Prefix& prefix, Arrival arrival) {
       loop_->Now() - in_envelope_since_ >= kEnvelopeWait) {
     SendEnvelopes();
   }
-  handing_large_over_ = message.TotalBytes() >= kAnswersWaitBytes;
+  if (message.TotalBytes() >= kAnswersWaitBytes) block_from_ = id;
   if (!HandOver(id, std::move(message))) return;
-  handing_large_over_ = false;
+  block_from_.reset();
   AfterData(id, prefix);
 }
 

@@ -204,7 +204,8 @@ class SessionVan final : public Van, private TransportEvents {
   const std::shared_ptr<PostedReceives> posted_;
   std::vector<PeerId> with_envelope_;  // peers with a non-empty envelope
   absl::Time in_envelope_since_;       // since when the first of these messages has waited
-  bool handing_large_over_ = false;    // a message of kAnswersWaitBytes or more
+  // The peer whose message of kAnswersWaitBytes or more is being handed over.
+  std::optional<PeerId> block_from_;
   std::vector<Notice> notices_;
   bool notices_posted_ = false;
   runtime::Lifetime lifetime_;

@@ -42,7 +42,7 @@ class HeadsTest : public ::testing::Test {
     std::fill(values->begin(), values->end(), -1.0f);
   }
   void Clock() { EXPECT_TRUE(cluster_.core->Clock().ok()); }
-  void Settle() { cluster_.world.RunFor(absl::Milliseconds(20)); }
+  void RunABit() { cluster_.world.RunFor(absl::Milliseconds(20)); }
   ScriptedServer& head() { return *cluster_.servers[0]; }
   ScriptedServer& next() { return *cluster_.servers[1]; }
   static std::vector<std::uint64_t> Numbers(const ScriptedServer& server) {
@@ -62,7 +62,7 @@ TEST_F(HeadsTest, APushThatWasAppliedAndNotAnsweredIsNotAppliedAgain) {
   head().mute = [](const proto::Request&) { return true; };
   const std::vector<float> values(kOneBlock, 1);
   const auto push = cluster_.Push(asp_, {}, values);
-  Settle();
+  RunABit();
   EXPECT_FALSE(push->done());
   cluster_.FailOver(0);
   const absl::Time start = cluster_.world.Now();
@@ -88,7 +88,7 @@ TEST_F(HeadsTest, RequestsToADeadHeadWaitForTheNextOne) {
 }
 
 TEST_F(HeadsTest, WithoutANextHeadTheDeadlineNamesTheSilentServer) {
-  Settle();
+  RunABit();
   cluster_.Crash(0);
   const std::vector<float> values(kOneBlock, 1);
   const absl::Status status =
@@ -104,7 +104,7 @@ TEST_F(HeadsTest, AcceptedPushesGoToTheNextHeadWithTheUsersValuesAndTheTick) {
   Clock();
   PushOk(bsp_, 4);
   cluster_.FailOver(0);
-  Settle();
+  RunABit();
   ASSERT_THAT(Numbers(next()), ElementsAre(1, 2, 3));
   EXPECT_EQ(ValueOf(next().admitted[0]), 1);
   EXPECT_EQ(ValueOf(next().admitted[2]), 4);
@@ -114,12 +114,12 @@ TEST_F(HeadsTest, AcceptedPushesGoToTheNextHeadWithTheUsersValuesAndTheTick) {
   EXPECT_EQ(next().ticks[0].watermarks[0].sequence, 2u);  // the pushes of the clock, and no more
   next().Close(1);
   EXPECT_EQ(next().blocks.at(0)[0], 3);
-  Settle();
+  RunABit();
   // Pushes of a closed clock are never sent again.
   next().arrived.clear();
   ++cluster_.scheduler->map.epoch;
   cluster_.PublishNewEpoch();
-  Settle();
+  RunABit();
   ASSERT_EQ(next().arrived.size(), 1u);
   EXPECT_EQ(next().arrived[0].request.id.sequence, 3u);
 }
@@ -131,7 +131,7 @@ TEST_F(HeadsTest, AHeldPushIsSentAgainThoughALaterOneWasApplied) {
   Clock();
   PushOk(asp_, 8);
   cluster_.FailOver(0);
-  Settle();
+  RunABit();
   EXPECT_THAT(Numbers(next()), ElementsAre(1));
   next().Close(1);
   EXPECT_EQ(next().blocks.at(0)[0], 11);  // the scripted server keeps both tables in one block
@@ -158,7 +158,7 @@ TEST_F(HeadsTest, ARequestBehindOneThatIsAnsweredMeanwhileIsSentAgain) {
   std::vector<float> got(kOneBlock);
   const auto pull = cluster_.Pull(bsp_, {}, &got);
   const auto push = cluster_.Push(bsp_, {}, values);
-  Settle();
+  RunABit();
   EXPECT_FALSE(push->done());
   head().Reply(head().arrived[0].request, absl::DeadlineExceededError("worker 3 is late"));
   EXPECT_EQ(cluster_.Await(pull).code(), absl::StatusCode::kDeadlineExceeded);
@@ -171,7 +171,7 @@ TEST_F(HeadsTest, WithoutReplicasNothingIsRetained) {
   PushOk(bsp_, 1);
   Clock();
   cluster_.FailOver(0);
-  Settle();
+  RunABit();
   EXPECT_TRUE(next().arrived.empty());
   ASSERT_EQ(next().ticks.size(), 1u);
   EXPECT_TRUE(next().ticks[0].watermarks.empty());
@@ -180,7 +180,7 @@ TEST_F(HeadsTest, WithoutReplicasNothingIsRetained) {
 TEST_F(HeadsTest, ALostReportOfStableClocksIsRequestedAgain) {
   PushOk(bsp_, 1);
   Clock();
-  Settle();
+  RunABit();
   head().silent_stable = true;
   head().Close(1);
   cluster_.world.RunFor(absl::Seconds(15));
@@ -189,19 +189,19 @@ TEST_F(HeadsTest, ALostReportOfStableClocksIsRequestedAgain) {
   cluster_.world.RunFor(absl::Minutes(1));
   EXPECT_EQ(head().ticks.size(), ticks);  // the tick is not repeated any more
   cluster_.FailOver(0);
-  Settle();
+  RunABit();
   EXPECT_TRUE(next().arrived.empty());
 }
 
 TEST_F(HeadsTest, AnAcknowledgementOfAnotherEpochDoesNotCount) {
   PushOk(bsp_, 1);
   Clock();
-  Settle();
+  RunABit();
   head().Say(proto::ClockAck{.clock = 1, .stable = 1, .epoch = 0});
   head().Say(proto::ClockAck{.clock = 1, .stable = 1, .epoch = 2});
-  Settle();
+  RunABit();
   cluster_.FailOver(0);
-  Settle();
+  RunABit();
   EXPECT_THAT(Numbers(next()), ElementsAre(1));
 }
 
@@ -221,7 +221,7 @@ TEST_F(HeadsTest, AfterASkippedEpochEverythingIsSentAgain) {
   head().ForgetHeld();
   ++cluster_.scheduler->map.epoch;
   cluster_.PublishNewEpoch();
-  Settle();
+  RunABit();
   EXPECT_THAT(Numbers(head()), ElementsAre(1, 1));
 }
 
@@ -231,7 +231,7 @@ TEST_F(HeadsTest, ANewProcessOfTheSameRankIsAnotherServer) {
   entry.node = 77;
   entry.incarnation = 777;
   cluster_.PublishNewEpoch();
-  Settle();
+  RunABit();
   const std::vector<float> values(kOneBlock, 1);
   const auto push = cluster_.Push(bsp_, {}, values);
   cluster_.world.RunFor(absl::Seconds(5));
@@ -247,7 +247,7 @@ TEST_F(HeadsTest, ANewProcessOfTheSameRankIsAnotherServer) {
 TEST_F(HeadsTest, AServerThatLearnsTheEpochLateSoonGetsTheTick) {
   PushOk(bsp_, 1);
   Clock();
-  Settle();
+  RunABit();
   const std::size_t before = head().ticks.size();
   const absl::Time start = cluster_.world.Now();
   head().drop_tick = [&](const proto::ClockTick&) {
@@ -266,7 +266,7 @@ TEST_F(HeadsTest, ALostShardFailsWithAdvice) {
   const std::vector<float> values(kOneBlock, 1);
   head().intercept = [](const proto::Request&) { return true; };
   const auto push = cluster_.Push(asp_, {}, values);
-  Settle();
+  RunABit();
   cluster_.scheduler->map.owners[0].server_rank = proto::kNoServer;
   cluster_.KillServer(0, "not heard for 10s");
   const absl::Status status = cluster_.Await(push);
@@ -278,7 +278,7 @@ TEST_F(HeadsTest, ALostShardFailsWithAdvice) {
   // If the server comes back it is used again; requests that were given up leave no hole.
   cluster_.scheduler->map.owners[0].server_rank = 1;
   cluster_.PublishNewEpoch();
-  Settle();
+  RunABit();
   PushOk(asp_, 1);
   EXPECT_THAT(Numbers(next()), ElementsAre(2));
 }
@@ -302,7 +302,7 @@ TEST_F(HeadsTest, ALateRefusalOfAnAcceptedPushIsReported) {
     return true;
   };
   cluster_.FailOver(0);
-  Settle();
+  RunABit();
   const absl::Status status = cluster_.core->Clock();
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(std::string(status.message()),
@@ -359,7 +359,7 @@ TEST_F(SmallHeadsTest, RetainedBytesHaveANamedLimit) {
   PushOk(asp_, 1);  // which is not retained
   Clock();
   head().Close(1);
-  Settle();
+  RunABit();
   PushOk(bsp_, 1);
 }
 

@@ -27,7 +27,7 @@ TableSpec Coded() {
 class CoreKeptTest : public ::testing::Test {
  protected:
   CoreKeptTest() { cluster_.Connect(); }
-  void Settle() { cluster_.world.RunFor(absl::Milliseconds(20)); }
+  void RunABit() { cluster_.world.RunFor(absl::Milliseconds(20)); }
   double Kept() const {
     const SavedResiduals residuals = cluster_.core->Residuals();
     double sum = 0;
@@ -50,13 +50,13 @@ TEST_F(CoreKeptTest, AnAnswerOfAFormerHeadDoesNotCount) {
   }
   const std::vector<float> values(kOneBlock, 1);
   const auto push = cluster_.Push(table, {}, values);
-  Settle();
+  RunABit();
   ASSERT_GT(asked.id.sequence, 0u);
   cluster_.scheduler->map.owners[0].server_rank = 1;
   cluster_.PublishNewEpoch();
-  Settle();
+  RunABit();
   cluster_.servers[0]->Reply(asked, absl::OkStatus());
-  Settle();
+  RunABit();
   EXPECT_FALSE(push->done());
   for (auto& server : cluster_.servers) server->intercept = nullptr;
   EXPECT_TRUE(cluster_.Await(push).ok());

@@ -25,12 +25,12 @@ class LateJoinTest : public ::testing::Test {
       result_ = status;
     });
   }
-  void Settle() { cluster_.world.RunFor(absl::Milliseconds(100)); }
+  void RunABit() { cluster_.world.RunFor(absl::Milliseconds(100)); }
   void ExpectStartsAt(std::uint64_t clock) {
     cluster_.RunUntil([&] { return ready_; });
     EXPECT_TRUE(result_.ok()) << result_;
     EXPECT_EQ(cluster_.core->clock(), clock);
-    Settle();
+    RunABit();
     for (std::uint32_t i = 0; i < 3; ++i) {
       if (!cluster_.scheduler->map.servers[i].alive) continue;
       ASSERT_FALSE(cluster_.servers[i]->ticks.empty());
@@ -68,7 +68,7 @@ TEST_F(LateJoinTest, AFoundingWorkerAsksNoServer) {
 TEST_F(LateJoinTest, AMapFromBeforeItJoinedDoesNotCount) {
   cluster_.scheduler->map.workers.clear();
   Start();
-  Settle();
+  RunABit();
   EXPECT_FALSE(ready_);
   cluster_.scheduler->map.workers.push_back({.node = 10, .rank = 0, .late = true});
   cluster_.PublishNewEpoch();
@@ -91,7 +91,7 @@ TEST_F(LateJoinTest, JoinsThoughEverySecondMessageIsLost) {
 TEST_F(LateJoinTest, WhenAServerDiesItsSuccessorIsAskedAgain) {
   cluster_.servers[1]->enter_at.reset();
   Start();
-  Settle();
+  RunABit();
   EXPECT_FALSE(ready_);
   EXPECT_FALSE(cluster_.servers[2]->enters.empty());
   cluster_.servers[2]->enter_at = 50;  // at the next head another worker is further on
@@ -103,11 +103,11 @@ TEST_F(LateJoinTest, WhenAServerDiesItsSuccessorIsAskedAgain) {
 TEST_F(LateJoinTest, AnAnswerOfAnotherEpochDoesNotCount) {
   for (auto& server : cluster_.servers) server->enter_at.reset();
   Start();
-  Settle();
+  RunABit();
   for (auto& server : cluster_.servers) {
     server->Say(proto::EnterClockReply{.clock = 7, .epoch = 0});
   }
-  Settle();
+  RunABit();
   EXPECT_FALSE(ready_);
   for (auto& server : cluster_.servers) server->enter_at = 9;
   ExpectStartsAt(9);

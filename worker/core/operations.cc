@@ -109,7 +109,7 @@ std::shared_ptr<Operation> Operations::Submit(Sliced&& sliced, std::uint64_t clo
   SetDue(operation, operation->submitted, timeout);
   if (sliced.pieces.empty()) {
     if (operation->sink != nullptr) operation->sink->Finish();
-    Settle(operation);
+    Finish(operation);
     return operation;
   }
   requests_->Submit(operation, std::move(sliced.pieces), terms.learning_rate, terms.priority);
@@ -128,14 +128,14 @@ void Operations::OnAnswer(Request& request, const Link& link, const proto::Reply
         runtime::Prefixed(absl::StrCat(operation->Describe(), " at ", link.Describe()), answer);
   }
   if (--operation->unanswered > 0) return;
-  if (absl::IsDeadlineExceeded(operation->result)) return SettleNamingSilentWorkers(operation);
+  if (absl::IsDeadlineExceeded(operation->result)) return FinishNamingSilentWorkers(operation);
   if (operation->result.ok() && operation->sink != nullptr) operation->sink->Finish();
-  Settle(operation);
+  Finish(operation);
 }
 
 // The server has named the workers that the pull waited for, within the last tenth of the
 // operation's time; the scheduler knows when it last heard of each.
-void Operations::SettleNamingSilentWorkers(const std::shared_ptr<Operation>& operation) {
+void Operations::FinishNamingSilentWorkers(const std::shared_ptr<Operation>& operation) {
   scheduler_requests_->Status(std::min(kStatusTimeout, operation->deadline - loop_->Now()),
                               [this, operation](const absl::StatusOr<std::string>& status) {
                                 if (operation->stage != Operation::Stage::kAsking) return;
@@ -143,7 +143,7 @@ void Operations::SettleNamingSilentWorkers(const std::shared_ptr<Operation>& ope
                                   operation->result = absl::DeadlineExceededError(
                                       WithLastHeard(operation->result.message(), *status));
                                 }
-                                Settle(operation);
+                                Finish(operation);
                               });
 }
 
@@ -166,7 +166,7 @@ absl::Status Operations::TakeAnswer(const Request& request, Operation* operation
 void Operations::Fail(const std::shared_ptr<Operation>& operation, absl::Status why) {
   if (operation->result.ok()) operation->result = std::move(why);
   requests_->Abandon(*operation);
-  Settle(operation);
+  Finish(operation);
 }
 
 void Operations::FailLost(const std::vector<Failover::Lost>& lost) {
@@ -177,7 +177,7 @@ void Operations::FailLost(const std::vector<Failover::Lost>& lost) {
 }
 
 // The operation has its result: it completes as soon as nothing reads the user's memory any more.
-void Operations::Settle(const std::shared_ptr<Operation>& operation) {
+void Operations::Finish(const std::shared_ptr<Operation>& operation) {
   if (operation->pushes_out > 0 && !runtime::Planted<"partial-push-is-nowhere">())
     operation->result = MayBeApplied(operation->result);
   operation->source.reset();
@@ -276,7 +276,7 @@ void Operations::End(const absl::Status& why) {
   if (requests_ != nullptr) requests_->Clear();
   for (const std::shared_ptr<Operation>& operation : asking) {
     operation->result = runtime::Prefixed(operation->Describe(), why);
-    Settle(operation);
+    Finish(operation);
   }
 }
 

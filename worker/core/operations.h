@@ -71,8 +71,8 @@ class Operations final : public Requests::Listener {
   absl::Status TakeAnswer(const Request& request, Operation* operation, const proto::Reply& reply,
                           std::span<runtime::Buffer> payload);
   void Fail(const std::shared_ptr<Operation>& operation, absl::Status why);
-  void SettleNamingSilentWorkers(const std::shared_ptr<Operation>& operation);
-  void Settle(const std::shared_ptr<Operation>& operation);
+  void FinishNamingSilentWorkers(const std::shared_ptr<Operation>& operation);
+  void Finish(const std::shared_ptr<Operation>& operation);
   void Complete(const std::shared_ptr<Operation>& operation);
   void SetDue(const std::shared_ptr<Operation>& operation, absl::Time now, absl::Duration after);
   void OnDeadlines();

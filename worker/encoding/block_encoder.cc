@@ -84,7 +84,7 @@ EncodeTerms BlockEncoder::TermsFor(const compress::TableCodec& codec, std::uint6
 }
 
 // Subtracts the last message from the residual, where that was put off.
-void BlockEncoder::Settle(BlockState* state) const {
+void BlockEncoder::SubtractSent(BlockState* state) const {
   if (state->sent.empty() || runtime::Planted<"sent-stays-in-residual">()) return;
   const std::span<float> residual = state->residual.values;
   const CodecShape shape = compress::BlockShape(spec_, *state->sent_by, residual.size());
@@ -104,17 +104,17 @@ EncodedValues BlockEncoder::EncodeInOnePass(const compress::TableCodec& codec, c
   const auto ratio = static_cast<float>(state->rate / rate);
   if (state->residual.values.size() != elements) return {};
   if (!state->sent.empty() && state->sent_by != &codec) return {};
-  if (spare_.values.size() != elements) spare_ = Make(elements);
+  if (reused_.values.size() != elements) reused_ = Make(elements);
   encoded_.resize(codec.codec->EncodedBytesMax(terms.shape));
   const absl::StatusOr<std::size_t> bytes =
       codec.one_pass->CarryAndEncode({.values = FloatsOf(pushed),
                                       .kept = state->residual.values.data(),
                                       .sent = state->sent.bytes(),
                                       .factor = ratio,
-                                      .carried = spare_.values.data()},
+                                      .carried = reused_.values.data()},
                                      terms, encoded_);
   if (!bytes.ok() || *bytes >= elements * SizeOf(spec_.dtype)) return {};
-  std::swap(state->residual, spare_);
+  std::swap(state->residual, reused_);
   state->sent = EncodedOf(*bytes);
   state->sent_by = &codec;
   state->rate = rate;
@@ -136,12 +136,12 @@ bool BlockEncoder::Carry(const Pushed& pushed, double rate, BlockState* state) {
     if (!std::isfinite(Reduce().max_abs(gradient, elements))) return false;
     state->residual = Zeros(elements);
   }
-  if (spare_.values.size() != elements) spare_ = Make(elements);
+  if (reused_.values.size() != elements) reused_ = Make(elements);
   const auto ratio = static_cast<float>(state->rate / rate);
   const float largest = Reduce().carry(gradient, state->residual.values.data(), elements, ratio,
-                                       spare_.values.data());
+                                       reused_.values.data());
   if (!std::isfinite(largest) && !runtime::Planted<"infinite-carried">()) return false;
-  std::swap(state->residual, spare_);
+  std::swap(state->residual, reused_);
   state->rate = rate;
   state->carries = true;
   return true;
@@ -212,7 +212,7 @@ EncodedValues BlockEncoder::EncodePushed(const compress::TableCodec& codec, std:
   // effect.
   if (rate == 0 && codec.encodes() && codec.codec->keeps_residual()) return {};
   if (!codec.worker_feedback || rate == 0) {
-    Settle(state);
+    SubtractSent(state);
     if (runtime::Planted<"residual-dropped">()) std::ranges::fill(state->residual.values, 0.0f);
     if (state->carries && rate != 0) {
       return Carry(pushed, rate, state) ? SendCarried(state) : EncodedValues();
@@ -225,7 +225,7 @@ EncodedValues BlockEncoder::EncodePushed(const compress::TableCodec& codec, std:
     EncodedValues encoded = EncodeInOnePass(codec, pushed, rate, terms, state);
     if (!encoded.bytes.empty()) return encoded;
   }
-  Settle(state);
+  SubtractSent(state);
   if (!Carry(pushed, rate, state)) return {};
   float* const carried = state->residual.values.data();
   encoded_.resize(codec.codec->EncodedBytesMax(terms.shape));
@@ -245,14 +245,14 @@ EncodedValues BlockEncoder::EncodePushed(const compress::TableCodec& codec, std:
 double BlockEncoder::Kept(std::uint64_t block, std::uint64_t element) const {
   const auto found = blocks_.find(block);
   if (found == blocks_.end() || element >= found->second.residual.values.size()) return 0;
-  Settle(&found->second);
+  SubtractSent(&found->second);
   return found->second.rate * static_cast<double>(found->second.residual.values[element]);
 }
 
 std::map<std::uint64_t, SavedBlock> BlockEncoder::Save() const {
   std::map<std::uint64_t, SavedBlock> saved;
   for (auto& [index, state] : blocks_) {
-    Settle(&state);
+    SubtractSent(&state);
     saved[index] = {.residual = {state.residual.values.begin(), state.residual.values.end()},
                     .codec_state = state.codec_state,
                     .step = runtime::Planted<"saved-without-step">() ? 0 : state.step,
@@ -310,7 +310,7 @@ void BlockEncoder::Take(const std::map<std::uint64_t, SavedBlock>& saved) {
 double BlockEncoder::SumOfSquares() const {
   double sum = 0;
   for (auto& [block, state] : blocks_) {
-    Settle(&state);
+    SubtractSent(&state);
     sum += Reduce().sum_squares(state.residual.values.data(), state.residual.values.size());
   }
   return sum;
@@ -353,7 +353,7 @@ void BlockEncoder::TakeBackResidual(const compress::TableCodec& codec, const Ref
                                     BlockState* state) {
   const double rate = RateOf(spec_, push.learning_rate);
   if (rate == 0) return;  // the push did not change the residual
-  Settle(state);
+  SubtractSent(state);
   if (state->residual.values.size() != push.elements) {
     state->residual = Zeros(push.elements);
     state->rate = rate;

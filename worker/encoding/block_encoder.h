@@ -62,7 +62,7 @@ class BlockEncoder {
   struct BlockState {
     Floats residual;  // empty before the first push with feedback
     // The message that is still to be subtracted from the residual, and its codec; empty: none.
-    // Settle does it, and the next push with a codec that can (compress::OnePassFeedback).
+    // SubtractSent does it, and the next push with a codec that can (compress::OnePassFeedback).
     runtime::Buffer sent;
     const compress::TableCodec* sent_by = nullptr;
     bool carries = false;                 // the residual is to be sent with the next push
@@ -93,7 +93,7 @@ class BlockEncoder {
   EncodedValues EncodePushed(const compress::TableCodec& codec, std::uint64_t block,
                              const Pushed& pushed, double rate, BlockState* state);
   EncodedValues StoredOf(std::span<const float> values) const;
-  void Settle(BlockState* state) const;
+  void SubtractSent(BlockState* state) const;
   EncodedValues EncodeInOnePass(const compress::TableCodec& codec, const Pushed& pushed,
                                 double rate, const EncodeTerms& terms, BlockState* state);
   bool Carry(const Pushed& pushed, double rate, BlockState* state);
@@ -114,8 +114,9 @@ class BlockEncoder {
   const TableSpec spec_;
   const compress::TableCodecs* const codecs_;
   const PushContext context_;
-  mutable std::map<std::uint64_t, BlockState> blocks_;  // settled before they are looked at
-  Floats spare_;  // the former memory of the residual that was carried last
+  mutable std::map<std::uint64_t, BlockState>
+      blocks_;     // the last message is subtracted before they are read
+  Floats reused_;  // the former memory of the residual that was carried last
   std::vector<float> floats_;
   std::vector<float> moved_;  // a gradient after its momentum step
   std::vector<std::byte> encoded_;

@@ -124,7 +124,8 @@ absl::StatusOr<std::uint32_t> ThreadReplicas::BeginCuts(const CutOrder& order,
       return absl::AbortedError(absl::StrCat("shard ", id, " is being handed over"));
     }
     ++shards;
-    // What is not on every replica may be lost with this server: a checkpoint may not have it.
+    // Values that are not on every replica may be lost with this server: no checkpoint may hold
+    // them.
     auto committed = [replica = replica.get(), done](absl::StatusOr<FrozenShard> frozen) {
       auto kept = std::make_shared<absl::StatusOr<FrozenShard>>(std::move(frozen));
       if (runtime::Planted<"cut-before-replicas">()) return done(std::move(*kept));

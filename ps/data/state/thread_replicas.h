@@ -32,7 +32,7 @@ class ThreadReplicas {
   // All of them outlive this.
   ThreadReplicas(runtime::Loop* loop, Counters* counters, ReplicaHost* host, ReplySink* replies);
 
-  // What the shards and the replicas share. Settings are put in before the first map.
+  // The state that all shards share, and all replicas. Settings are set before the first map.
   ShardContext& shards() { return shards_; }
   const ShardContext& shards() const { return shards_; }
   ReplicaContext& context() { return context_; }

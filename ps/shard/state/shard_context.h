@@ -1,4 +1,5 @@
-// What the shards of one data thread share: the loop, tables, counters and budgets.
+// ShardContext is the state that all shards of one data thread share: the loop, tables, counters
+// and budgets.
 #ifndef LEEWAY_PS_SHARD_STATE_SHARD_CONTEXT_H_
 #define LEEWAY_PS_SHARD_STATE_SHARD_CONTEXT_H_
 
@@ -20,7 +21,7 @@ struct ShardContext {
   runtime::Loop* loop = nullptr;
   Counters* counters = nullptr;
   Tables tables;
-  BlockPool spare;
+  BlockPool pool;
   TableMemory* table_memory = nullptr;  // the server's; null: not counted
   std::uint32_t num_shards = 0;
   std::uint64_t block_bytes = 0;

@@ -17,7 +17,7 @@ ShardStore* ShardStores::Of(const Table& table) {
                                .num_shards = context_->num_shards,
                                .block_bytes = context_->block_bytes,
                                .pull_bytes_max = context_->message_bytes_max,
-                               .spare = &context_->spare,
+                               .pool = &context_->pool,
                                .memory = context_->table_memory,
                                .hash_seed = context_->loop->Random()};
     store = NewShardStore(table.spec(), context, table.updater());

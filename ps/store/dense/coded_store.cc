@@ -353,8 +353,8 @@ class CodedStore final : public ShardStore {
     return encodes ? EncodeGradient(*codec, block, rate) : absl::OkStatus();
   }
 
-  // What a codec before has left goes along as it is, where this one would lose some of it for
-  // good. False, and nothing has changed: there is nothing, or it stays where it is at this rate.
+  // Sends the residual of an earlier codec uncoded, where this codec would lose part of it for
+  // good. False, and nothing has changed: there is none, or it stays where it is at this rate.
   absl::StatusOr<bool> FlushGradient(std::uint64_t block, double rate) {
     const auto kept = held_back_.find(block);
     if (kept == held_back_.end() || kept->second == 0 || rate == 0) return false;

@@ -281,7 +281,7 @@ class DenseStore final : public ShardStore {
     return block;
   }
 
-  SharedBytes NewBytes(std::size_t bytes) const { return BlockPool::New(context_.spare, bytes); }
+  SharedBytes NewBytes(std::size_t bytes) const { return BlockPool::New(context_.pool, bytes); }
 
   // To be written by the caller.
   void MakeValues(Block& block, std::uint64_t elements) {

@@ -88,8 +88,8 @@ void BlockFreeList::Delete(Size* size, Memory* memory) {
 BlockPool::BlockPool() : free_list_(std::make_shared<BlockFreeList>()) {}
 BlockPool::~BlockPool() { free_list_->closed = true; }
 
-SharedBytes BlockPool::New(BlockPool* spare, std::size_t bytes) {
-  return spare == nullptr ? SharedBytes(bytes) : spare->New(bytes);
+SharedBytes BlockPool::New(BlockPool* pool, std::size_t bytes) {
+  return pool == nullptr ? SharedBytes(bytes) : pool->New(bytes);
 }
 
 SharedBytes BlockPool::New(std::size_t bytes) {

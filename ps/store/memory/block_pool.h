@@ -30,7 +30,7 @@ class BlockPool {
 
   // Uninitialised.
   SharedBytes New(std::size_t bytes);
-  static SharedBytes New(BlockPool* spare, std::size_t bytes);  // null: from the heap
+  static SharedBytes New(BlockPool* pool, std::size_t bytes);  // null: from the heap
 
   // Snapshots of all there is come and go between these two: meanwhile whatever is let go of is
   // kept. Afterwards so much stays here as was in use at most, above what is now, since the next

@@ -16,93 +16,93 @@ constexpr std::size_t kBlock = 1 << 20;
 constexpr std::size_t kSlab = 256 << 10;
 constexpr std::uint64_t kAll = std::numeric_limits<std::uint64_t>::max();
 
-std::vector<SharedBytes> Several(BlockPool* spare, int number, std::size_t bytes = kBlock) {
+std::vector<SharedBytes> Several(BlockPool* pool, int number, std::size_t bytes = kBlock) {
   std::vector<SharedBytes> several;
-  for (int i = 0; i < number; ++i) several.push_back(spare->New(bytes));
+  for (int i = 0; i < number; ++i) several.push_back(pool->New(bytes));
   return several;
 }
 
 TEST(BlockPool, WhatIsLetGoOfIsUsedAgain) {
-  BlockPool spare;
-  SharedBytes first = spare.New(kBlock);
+  BlockPool pool;
+  SharedBytes first = pool.New(kBlock);
   const std::byte* const place = first.data();
   std::optional<runtime::Buffer> view = first.View();
   first = SharedBytes();
-  EXPECT_EQ(spare.ready_bytes(), 0u);  // somebody looks at it still
+  EXPECT_EQ(pool.ready_bytes(), 0u);  // somebody looks at it still
   std::thread([&] { view.reset(); }).join();
-  EXPECT_EQ(spare.ready_bytes(), kBlock);
-  const SharedBytes again = spare.New(kBlock);
+  EXPECT_EQ(pool.ready_bytes(), kBlock);
+  const SharedBytes again = pool.New(kBlock);
   EXPECT_EQ(again.data(), place);
   EXPECT_TRUE(again.Writable());
-  EXPECT_EQ(spare.ready_bytes(), 0u);
-  EXPECT_EQ(spare.in_use_bytes(), kBlock);
+  EXPECT_EQ(pool.ready_bytes(), 0u);
+  EXPECT_EQ(pool.in_use_bytes(), kBlock);
 }
 
 TEST(BlockPool, OnlyForItsSizeAndNotForSmallOnes) {
-  BlockPool spare;
-  spare.New(kBlock);
-  const SharedBytes slab = spare.New(kSlab);
+  BlockPool pool;
+  pool.New(kBlock);
+  const SharedBytes slab = pool.New(kSlab);
   EXPECT_EQ(slab.size(), kSlab);
-  EXPECT_EQ(spare.ready_bytes(), kBlock);
-  spare.New(BlockPool::kBytesMin - 1);
-  EXPECT_EQ(spare.ready_bytes(), kBlock);
+  EXPECT_EQ(pool.ready_bytes(), kBlock);
+  pool.New(BlockPool::kBytesMin - 1);
+  EXPECT_EQ(pool.ready_bytes(), kBlock);
 }
 
 TEST(BlockPool, FewAreKeptWhereNobodyMakesCopies) {
-  BlockPool spare;
-  Several(&spare, 100);
-  EXPECT_LE(spare.ready_bytes(), 8 * kBlock);
+  BlockPool pool;
+  Several(&pool, 100);
+  EXPECT_LE(pool.ready_bytes(), 8 * kBlock);
 }
 
 TEST(BlockPool, AsMuchAsTheCopiesTookIsKeptForTheNext) {
-  BlockPool spare;
-  const std::vector<SharedBytes> model = Several(&spare, 50);
-  spare.BeginCopies();
-  Several(&spare, 30);  // at a time
-  EXPECT_FALSE(spare.copies_known());
-  for (int i = 0; i < 100; ++i) Several(&spare, 1);
-  EXPECT_EQ(spare.ready_bytes(), 30 * kBlock);
-  spare.EndCopies();
-  EXPECT_TRUE(spare.copies_known());
-  EXPECT_TRUE(spare.TakeExcess().empty());
-  EXPECT_EQ(spare.ready_bytes(), 30 * kBlock);
+  BlockPool pool;
+  const std::vector<SharedBytes> model = Several(&pool, 50);
+  pool.BeginCopies();
+  Several(&pool, 30);  // at a time
+  EXPECT_FALSE(pool.copies_known());
+  for (int i = 0; i < 100; ++i) Several(&pool, 1);
+  EXPECT_EQ(pool.ready_bytes(), 30 * kBlock);
+  pool.EndCopies();
+  EXPECT_TRUE(pool.copies_known());
+  EXPECT_TRUE(pool.TakeExcess().empty());
+  EXPECT_EQ(pool.ready_bytes(), 30 * kBlock);
 
-  spare.BeginCopies();
-  Several(&spare, 20);
-  spare.EndCopies();
-  EXPECT_EQ(spare.ready_bytes(), 30 * kBlock);
-  BlockPool::Excess excess = spare.TakeExcess();
+  pool.BeginCopies();
+  Several(&pool, 20);
+  pool.EndCopies();
+  EXPECT_EQ(pool.ready_bytes(), 30 * kBlock);
+  BlockPool::Excess excess = pool.TakeExcess();
   EXPECT_EQ(excess.size(), 10u);
-  EXPECT_EQ(spare.ready_bytes(), 20 * kBlock);
+  EXPECT_EQ(pool.ready_bytes(), 20 * kBlock);
   std::thread([taken = std::move(excess)]() mutable { taken.clear(); }).join();
-  EXPECT_EQ(spare.in_use_bytes(), 50 * kBlock);
+  EXPECT_EQ(pool.in_use_bytes(), 50 * kBlock);
 }
 
 TEST(BlockPool, IsMadeReadyByPart) {
-  BlockPool spare;
-  const std::vector<SharedBytes> blocks = Several(&spare, 30), slabs = Several(&spare, 40, kSlab);
-  spare.Reserve(20 * kBlock);  // of 40 MiB
-  EXPECT_EQ(spare.ready_bytes(), 0u);
-  std::thread([refiller = spare.refiller()] {
+  BlockPool pool;
+  const std::vector<SharedBytes> blocks = Several(&pool, 30), slabs = Several(&pool, 40, kSlab);
+  pool.Reserve(20 * kBlock);  // of 40 MiB
+  EXPECT_EQ(pool.ready_bytes(), 0u);
+  std::thread([refiller = pool.refiller()] {
     EXPECT_EQ(refiller.Refill(2 * kBlock), 2 * kBlock);
     EXPECT_EQ(refiller.Refill(kAll), 18 * kBlock);
     EXPECT_EQ(refiller.Refill(kAll), 0u);
   }).join();
-  EXPECT_EQ(spare.ready_bytes(), 20 * kBlock);
-  const std::vector<SharedBytes> copies = Several(&spare, 15);
-  EXPECT_EQ(spare.ready_bytes(), 5 * kBlock);  // slabs
-  spare.Reserve(kAll);                         // not more than there is in use
-  spare.refiller().Refill(kAll);
-  EXPECT_EQ(spare.ready_bytes(), (30 + 15 + 10) * kBlock);
+  EXPECT_EQ(pool.ready_bytes(), 20 * kBlock);
+  const std::vector<SharedBytes> copies = Several(&pool, 15);
+  EXPECT_EQ(pool.ready_bytes(), 5 * kBlock);  // slabs
+  pool.Reserve(kAll);                         // not more than there is in use
+  pool.refiller().Refill(kAll);
+  EXPECT_EQ(pool.ready_bytes(), (30 + 15 + 10) * kBlock);
 }
 
 TEST(BlockPool, WhatIsInUseOutlivesIt) {
-  std::optional<BlockPool> spare(std::in_place);
-  std::vector<SharedBytes> blocks = Several(&*spare, 3);
-  const BlockPool::Refiller refiller = spare->refiller();
+  std::optional<BlockPool> pool(std::in_place);
+  std::vector<SharedBytes> blocks = Several(&*pool, 3);
+  const BlockPool::Refiller refiller = pool->refiller();
   blocks.pop_back();
   const runtime::Buffer view = blocks[0].View();
-  spare.reset();
+  pool.reset();
   blocks.clear();
   std::memset(const_cast<std::byte*>(view.data()), 1, view.size());
   EXPECT_EQ(refiller.Refill(kAll), 0u);
@@ -110,24 +110,24 @@ TEST(BlockPool, WhatIsInUseOutlivesIt) {
 
 // Readers let go of what the owner takes again, on several threads at a time.
 TEST(BlockPool, AnyThreadLetsGo) {
-  BlockPool spare;
-  spare.BeginCopies();
+  BlockPool pool;
+  pool.BeginCopies();
   constexpr int kThreads = 3, kRounds = 300;
   for (int round = 0; round < kRounds; ++round) {
     std::vector<std::thread> readers;
     for (int i = 0; i < kThreads; ++i) {
-      SharedBytes bytes = spare.New(BlockPool::kBytesMin);
+      SharedBytes bytes = pool.New(BlockPool::kBytesMin);
       bytes.data()[0] = static_cast<std::byte>(i);
       readers.emplace_back([view = bytes.View(), i]() mutable {
         EXPECT_EQ(view.data()[0], static_cast<std::byte>(i));
         view = runtime::Buffer();
       });
     }
-    const SharedBytes own = spare.New(BlockPool::kBytesMin);
+    const SharedBytes own = pool.New(BlockPool::kBytesMin);
     for (std::thread& reader : readers) reader.join();
   }
-  EXPECT_EQ(spare.in_use_bytes(), 0u);
-  EXPECT_LE(spare.ready_bytes(), (kThreads + 1) * BlockPool::kBytesMin);
+  EXPECT_EQ(pool.in_use_bytes(), 0u);
+  EXPECT_LE(pool.ready_bytes(), (kThreads + 1) * BlockPool::kBytesMin);
 }
 
 }  // namespace

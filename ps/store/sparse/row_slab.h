@@ -29,9 +29,9 @@ class RowSlab {
  public:
   using Compute = ComputeOf<Stored>;
 
-  RowSlab(const SlabShape& shape, BlockPool* spare)
+  RowSlab(const SlabShape& shape, BlockPool* pool)
       : shape_(shape),
-        memory_(BlockPool::New(spare, BytesOf(shape))),
+        memory_(BlockPool::New(pool, BytesOf(shape))),
         step_memory_(shape.rows * sizeof(std::uint64_t)) {
     std::byte* next = memory_.data();
     values_ = Take<Stored>(next, shape.elements);

@@ -25,7 +25,7 @@ class RowStore : public ShardStore {
       : spec_(spec),
         context_(context),
         updater_(updater),
-        rows_(spec, *updater, context.spare, context.hash_seed),
+        rows_(spec, *updater, context.pool, context.hash_seed),
         share_(context.memory) {}
 
   void UseSettings(const TableSpec& spec, const Updater* updater) final {

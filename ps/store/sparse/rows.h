@@ -45,8 +45,8 @@ class Rows {
   static constexpr std::uint64_t kRowsMax = std::uint64_t{1} << 30;
 
   // `seed`: of the hash of keys.
-  Rows(const TableSpec& spec, const Updater& updater, BlockPool* spare, std::uint64_t seed)
-      : spare_(spare),
+  Rows(const TableSpec& spec, const Updater& updater, BlockPool* pool, std::uint64_t seed)
+      : pool_(pool),
         width_(spec.row_width),
         initial_(spec),
         state_slots_(static_cast<std::uint32_t>(updater.state_slots())),
@@ -322,7 +322,7 @@ class Rows {
 
   void AddSlab(std::uint64_t width) {
     if (!slabs_.empty()) EvacuateIfMostlyLeft(newest_);
-    Slab slab(NextShape(width), spare_);
+    Slab slab(NextShape(width), pool_);
     const std::uint64_t slab_bytes = slab.own_bytes();
     if (vacant_.empty()) {
       slabs_.push_back(std::move(slab));  // which may throw, and then nothing has changed
@@ -356,7 +356,7 @@ class Rows {
     return shape;
   }
 
-  BlockPool* const spare_;
+  BlockPool* const pool_;
   const std::uint64_t width_;  // 0: each row has its own
   const InitialValues initial_;
   const std::uint32_t state_slots_;

@@ -78,7 +78,7 @@ class SystemVerbs final : public Verbs, public ConnectionOwner {
   std::deque<Event> pending_;
 };
 
-// What the user has to change, by errno.
+// The error, which names the setting to change, by errno.
 absl::Status CannotListenHere(int error) {
   switch (error) {
     case EADDRINUSE:
