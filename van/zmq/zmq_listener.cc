@@ -108,7 +108,7 @@ void ZmqListener::Shut() {
   if (socket_.get() == nullptr) return;
   monitor_source_.reset();
   data_source_.reset();
-  for (auto& [id, conn] : conns_) conn.cut_off.reset();
+  for (auto& [id, conn] : conns_) shared_->loop->Cancel(conn.cut_off);
   const bool bound = !socket_.GetString(ZMQ_LAST_ENDPOINT).empty();
   if (!inproc_name_.empty()) {
     shared_->context->RemoveInproc(inproc_name_);
@@ -158,6 +158,7 @@ void ZmqListener::Lose(ConnId id) {
 void ZmqListener::Forget(ConnId id) {
   const auto found = conns_.find(id);
   if (found == conns_.end()) return;
+  shared_->loop->Cancel(found->second.cut_off);
   by_routing_id_.erase(found->second.routing_id);
   conns_.erase(found);
 }
@@ -289,12 +290,12 @@ void ZmqListener::Close(ConnId id) {
   }
   // A connection without any message has no routing id to send to, so it gets no time.
   const absl::Duration grace = conn.routing_id.empty() ? absl::ZeroDuration() : kCloseGrace;
-  conn.cut_off = std::make_unique<runtime::Timer>(shared_->loop, [this, id] { CutOff(id); });
-  conn.cut_off->SetAfter(grace);
+  conn.cut_off = shared_->loop->After(grace, [this, id] { CutOff(id); });
 }
 
 void ZmqListener::CutOff(ConnId id) {
   const runtime::Lifetime::Watch alive = shared_->lifetime.watch();
+  conns_[id].cut_off = runtime::TimerId::kNone;
   ReadMonitor();
   if (!alive) return;
   const auto found = conns_.find(id);

@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "runtime/loop/timer.h"
 #include "van/zmq/zmq_address.h"
 #include "van/zmq/zmq_link.h"
 #include "van/zmq/zmq_monitor.h"
@@ -46,7 +45,7 @@ class ZmqListener {
     std::string routing_id;  // known when it has sent a message
     bool closed = false;     // closed by this side: its messages are ignored
     bool lost = false;       // reported when everything received before has been delivered
-    std::unique_ptr<runtime::Timer> cut_off;  // since this side has closed it
+    runtime::TimerId cut_off = runtime::TimerId::kNone;
   };
 
   absl::Status Bind(const std::string& endpoint, absl::string_view address);
