@@ -11,6 +11,10 @@ find_package(ZLIB REQUIRED)
 
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(ZeroMQ REQUIRED IMPORTED_TARGET libzmq)
+# Its flags are those of libraries that libzmq uses itself. CMake passes them on from the second
+# configuration on only, so that it would compile everything that uses libzmq anew.
+set_target_properties(PkgConfig::ZeroMQ PROPERTIES
+  INTERFACE_COMPILE_OPTIONS "" INTERFACE_INCLUDE_DIRECTORIES "${ZeroMQ_INCLUDEDIR}")
 pkg_check_modules(IsaL REQUIRED IMPORTED_TARGET libisal)
 pkg_check_modules(XxHash REQUIRED IMPORTED_TARGET libxxhash)
 pkg_check_modules(Zstd REQUIRED IMPORTED_TARGET libzstd)
