@@ -181,6 +181,12 @@ class VanEnvelopeTest : public testing::TestWithParam<NetKind> {
   void Send(const std::string& text, std::size_t bytes = 1) {
     EXPECT_TRUE(server_->van->Send(peer_, TextMessage(text, {std::string(bytes, 'x')})).ok());
   }
+  void ExpectEachTravelsAlone() {
+    for (int i = 0; i < 5; ++i) Send(absl::StrCat(i));
+    ASSERT_TRUE(AllHeard(5));
+    EXPECT_EQ(raw_->alone, 5);
+    EXPECT_TRUE(raw_->sizes.empty());
+  }
 
   std::unique_ptr<TestWorld> world_ = TestWorld::New(GetParam());
   Limits limits_;
@@ -216,10 +222,7 @@ TEST_P(VanEnvelopeTest, ALargeMessageDoesNotOvertakeThem) {
 
 TEST_P(VanEnvelopeTest, WhoDoesNotKnowThemGetsNone) {
   Connect(proto::kNoCapabilities);
-  for (int i = 0; i < 5; ++i) Send(absl::StrCat(i));
-  ASSERT_TRUE(AllHeard(5));
-  EXPECT_EQ(raw_->alone, 5);
-  EXPECT_TRUE(raw_->sizes.empty());
+  ExpectEachTravelsAlone();
 }
 
 TEST_P(VanEnvelopeTest, TheyKeepToTheWindow) {
@@ -297,10 +300,7 @@ using VanWithoutEnvelopesTest = VanEnvelopeTest;
 
 TEST_P(VanWithoutEnvelopesTest, EachMessageTravelsAlone) {
   Connect(proto::kEnvelopes);
-  for (int i = 0; i < 5; ++i) Send(absl::StrCat(i));
-  ASSERT_TRUE(AllHeard(5));
-  EXPECT_EQ(raw_->alone, 5);
-  EXPECT_TRUE(raw_->sizes.empty());
+  ExpectEachTravelsAlone();
 }
 
 TEST_P(VanWithoutEnvelopesTest, AnswersToALargeMessageTravelTogether) {
