@@ -13,6 +13,7 @@ namespace leeway::ps {
 namespace {
 
 using checkpoint::Base;
+using Json = nlohmann::json;
 
 Base BaseOf(const checkpoint::Manifest& manifest) {
   return {.name = manifest.name, .checksum = manifest.checksum};

@@ -89,6 +89,12 @@ std::optional<std::uint64_t> WorkerClocks::IncarnationOf(std::uint32_t rank) con
   return it->second.incarnation;
 }
 
+bool WorkerClocks::IsDead(std::uint32_t rank, std::uint64_t incarnation) const {
+  auto it = workers_.find(rank);
+  if (it == workers_.end()) return false;
+  return it->second.incarnation != incarnation || it->second.state == proto::WorkerState::kDead;
+}
+
 std::uint32_t WorkerClocks::CountEnded(std::uint64_t clock) const {
   const auto now = std::ranges::count_if(
       workers_, [clock](const auto& entry) { return entry.second.has_ended(clock); });

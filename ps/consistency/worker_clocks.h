@@ -58,6 +58,9 @@ class WorkerClocks {
   std::uint64_t SinceOf(std::uint32_t rank) const;
   bool IsAlive(std::uint32_t rank) const;
   std::optional<std::uint64_t> IncarnationOf(std::uint32_t rank) const;
+  // Whether that worker was given up as dead: the map says so, or shows another process under its
+  // rank, which is given again at once only where the one before is dead.
+  bool IsDead(std::uint32_t rank, std::uint64_t incarnation) const;
   // The number of workers, living or not, that took part in iteration `clock` and have ended it;
   // each incarnation of a rank counts.
   std::uint32_t CountEnded(std::uint64_t clock) const;

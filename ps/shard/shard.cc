@@ -226,8 +226,19 @@ void Shard::TakeOver(const std::vector<LogEntry>& entries) {
     if (!runtime::Planted<"handover-without-closed">())
       state_.closed = std::max(state_.closed, entry.header.clock);
     state_.sessions.TakeHandover(entry.header.workers);
+    if (!runtime::Planted<"handed-over-of-the-dead-kept">()) DiscardOfTheDead(entry.header.workers);
   }
   CloseClocks();
+}
+
+// The old head may have stepped down before it heard of a death that this one has heard of, while
+// nothing was held here yet.
+void Shard::DiscardOfTheDead(const std::vector<proto::ClientSession>& handed_over) {
+  for (const proto::ClientSession& worker : handed_over) {
+    if (!state_.clocks.IsDead(worker.rank, worker.incarnation)) continue;
+    state_.context->counters->pushes_discarded +=
+        open_clocks_.Discard({worker.rank, worker.incarnation}, worker.clock);
+  }
 }
 
 // ---- state transfer and checkpoints ----

@@ -121,6 +121,7 @@ class Shard {
  private:
   void BeginsAt(const WorkerKey& worker, std::uint64_t since);
   bool CountTickIfDue(const WorkerKey& worker, ClientSession* session);
+  void DiscardOfTheDead(const std::vector<proto::ClientSession>& handed_over);
 
   ShardState state_;
   OpenClocks open_clocks_;

@@ -75,7 +75,9 @@ void MemberService::OnJoin(const Sender& sender, const proto::Join& join) {
   if (join.elastic) {
     if (const absl::Status ready = s_->life->Ready(); !ready.ok()) return NotYet(sender, ready);
   }
+  s_->members->ServersHave(s_->maps->publisher()->VersionOfAllServers());
   const absl::StatusOr<Node*> admitted = s_->members->Admit(join, sender.identity);
+  if (absl::IsUnavailable(admitted.status())) return NotYet(sender, admitted.status());
   if (!admitted.ok()) {
     if (!MayBecomeFree(sender, join)) Refuse(sender, admitted.status());
     return;
@@ -264,6 +266,7 @@ void MemberService::Retire(Node* node, Node::State state, const std::string& why
     s_->chains->ServerGone(*node, why);
   } else {
     s_->maps->Change();
+    if (left) s_->members->LeavingIsIn(node, s_->maps->newest()->version);
   }
   proto::NodeDown down = DownOf(*node, s_->maps->newest()->epoch);
   // The map alone says that a worker has left; nodes need not be told more.

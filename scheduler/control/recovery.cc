@@ -51,6 +51,11 @@ void Recovery::GoOnFrom(State state) {
   }
   // Behind every version that any node may have seen.
   s_->maps->Restore(state.version + (runtime::Planted<"version-of-before">() ? 0 : 1), state.epoch);
+  for (Node* worker : s_->members->workers()) {
+    if (worker != nullptr && worker->state == Node::State::kLeft) {
+      s_->members->LeavingIsIn(worker, s_->maps->newest()->version);
+    }
+  }
   switches->Published(state.version + 1);
   changes->Published(state.version + 1);
   // Nothing is sent before that version has been written.

@@ -139,6 +139,15 @@ bool MapPublisher::ServersHave(std::uint64_t version) {
   });
 }
 
+std::uint64_t MapPublisher::VersionOfAllServers() const {
+  std::uint64_t version = map_ == nullptr ? 0 : map_->version;
+  for (const Node* server : members_->Alive(Role::kServer)) {
+    const auto progress = progress_.find(server->id);
+    version = std::min(version, progress == progress_.end() ? 0 : progress->second.acknowledged);
+  }
+  return version;
+}
+
 void MapPublisher::Advance(absl::Time now) {
   if (map_ == nullptr) return;
   const auto send_to = [&](const std::vector<Node*>& nodes) {

@@ -52,6 +52,8 @@ class MapPublisher {
 
   // True if every living server that workers wait for has taken the newest map.
   bool ServersHaveIt();
+  // The newest version that every living server has taken, or a later one; 0: there is none.
+  std::uint64_t VersionOfAllServers() const;
   // True if the node has taken some map.
   bool HasTakenOne(const Node& node) { return progress_[node.id].acknowledged > 0; }
 

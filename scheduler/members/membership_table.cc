@@ -77,6 +77,7 @@ absl::StatusOr<Node*> MembershipTable::Admit(const proto::Join& join,
   LEEWAY_RETURN_IF_ERROR(CheckWellFormed(join, identity));
   LEEWAY_RETURN_IF_ERROR(CheckAnnounced(join));
   LEEWAY_ASSIGN_OR_RETURN(const std::uint32_t rank, ChooseRank(join));
+  LEEWAY_RETURN_IF_ERROR(CheckLeavingIsKnown(join.role, rank));
   if (nodes_.size() >= kNodesMax) {
     return absl::ResourceExhaustedError(absl::StrCat("the scheduler has admitted ", kNodesMax,
                                                      " nodes already; start the cluster anew"));
@@ -112,7 +113,18 @@ absl::StatusOr<std::uint32_t> MembershipTable::ChooseRank(const proto::Join& joi
   return static_cast<std::uint32_t>(ranks);
 }
 
-// A rank that no node has had; then that of a dead node; then that of one that has left.
+absl::Status MembershipTable::CheckLeavingIsKnown(Role role, std::uint32_t rank) const {
+  const std::vector<Node*>& nodes = Of(role);
+  const Node* const before = rank < nodes.size() ? nodes[rank] : nullptr;
+  if (before == nullptr || before->left_in == 0) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat(before->FullName(),
+                   " has left, and not every server has heard of that yet; its "
+                   "rank is given again when all have"));
+}
+
+// A rank that no node has had; then that of a dead node; then that of one that has left, rather of
+// one that all servers know to have left.
 std::optional<std::uint32_t> MembershipTable::FreeRank(Role role) const {
   const std::vector<Node*>& nodes = Of(role);
   const auto rank_where = [&](auto holds) -> std::optional<std::uint32_t> {
@@ -126,6 +138,9 @@ std::optional<std::uint32_t> MembershipTable::FreeRank(Role role) const {
   if (auto rank = rank_where([](const Node* node) { return node == nullptr; })) return rank;
   if (auto rank = rank_where(in_state(runtime::Planted<"left-before-dead">() ? Node::State::kLeft
                                                                              : Node::State::kDead)))
+    return rank;
+  if (auto rank = rank_where(
+          [](const Node* node) { return node->state == Node::State::kLeft && node->left_in == 0; }))
     return rank;
   return rank_where(in_state(Node::State::kLeft));
 }
@@ -167,6 +182,18 @@ void MembershipTable::Retire(Node* node, Node::State state, std::string why) {
   node->codecs.clear();  // the dead are many
   if (!complete_ && !runtime::Planted<"early-leaver-keeps-rank">())
     (node->role == Role::kServer ? servers_ : workers_)[node->rank] = nullptr;
+}
+
+void MembershipTable::LeavingIsIn(Node* worker, std::uint64_t version) {
+  if (complete_ && !runtime::Planted<"rank-given-before-leaving-is-known">()) {
+    worker->left_in = version;
+  }
+}
+
+void MembershipTable::ServersHave(std::uint64_t version) {
+  for (Node* worker : workers_) {
+    if (worker != nullptr && worker->left_in <= version) worker->left_in = 0;
+  }
 }
 
 void MembershipTable::Restore(const std::vector<Node>& nodes, std::uint32_t next_id,

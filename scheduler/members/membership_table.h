@@ -38,7 +38,12 @@ struct Node {
   std::vector<std::string> endpoints;
   // The codecs that the node has, by name; empty: it did not tell, or has gone.
   std::vector<proto::CodecVersion> codecs;
-  bool late = false;      // came after the cluster was complete
+  bool late = false;  // came after the cluster was complete
+  // Of a worker that has left: the version of the first map that says so, until every living server
+  // has taken that map or a later one; 0 otherwise. Until then its rank is not given again: a
+  // server that sees another process under a rank takes the one before for dead, and discards what
+  // that one gave to clocks that are still open.
+  std::uint64_t left_in = 0;
   van::PeerId peer = 0;   // its newest connection that said Join; 0: none just now
   van::PeerId pulse = 0;  // the connection its heartbeats come over; 0: none just now
 
@@ -57,12 +62,20 @@ class MembershipTable {
  public:
   MembershipTable(std::uint32_t num_servers, std::uint32_t num_workers);
 
-  // Takes in a node not known before. The error gives the reason in one line.
+  // Takes in a node not known before. The error gives the reason in one line. UNAVAILABLE: its rank
+  // is given again as soon as all servers know that the worker before has left (Node::left_in).
   absl::StatusOr<Node*> Admit(const proto::Join& join, const van::Identity& identity);
 
   // The node has died or left. Before the cluster is complete its rank is free again at once;
   // afterwards the node keeps it until a new process takes it.
   void Retire(Node* node, Node::State state, std::string why);
+
+  // A map of that version is the first that shows `worker`, which has left, as such; after a
+  // restart of the scheduler, the first map of it that does. Nothing before the cluster is
+  // complete.
+  void LeavingIsIn(Node* worker, std::uint64_t version);
+  // Every living server has taken a map of that version or a later one.
+  void ServersHave(std::uint64_t version);
 
   // True once every announced server and worker has joined, and from then on. Nodes that join later
   // are late: they take the ranks of nodes that have gone, or come on top as elastic nodes.
@@ -103,6 +116,7 @@ class MembershipTable {
   absl::Status CheckAnnounced(const proto::Join& join) const;
   absl::StatusOr<std::uint32_t> ChooseRank(const proto::Join& join) const;
   absl::StatusOr<std::uint32_t> CheckRank(const proto::Join& join, std::uint32_t rank) const;
+  absl::Status CheckLeavingIsKnown(Role role, std::uint32_t rank) const;
   std::optional<std::uint32_t> FreeRank(Role role) const;
   absl::Status Full(const proto::Join& join) const;
   std::vector<Node*>& Ranks(Role role) { return role == Role::kServer ? servers_ : workers_; }
