@@ -23,6 +23,9 @@ struct TableEntry {
   std::uint32_t id = 0;
   TableSpec spec;
   Updater::Combine combine = Updater::Combine::kSum;
+  // The table's codec has been changed while it was trained: what its blocks say that workers hold
+  // may be of an earlier time.
+  bool codec_changed = false;
   friend bool operator==(const TableEntry&, const TableEntry&) = default;
 };
 

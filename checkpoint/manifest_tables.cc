@@ -86,6 +86,7 @@ Json ToJson(const TableEntry& table) {
           {"codec", spec.codec},
           {"codecs", spec.codecs},
           {"error_feedback", NameIn(kErrorFeedbacks, spec.error_feedback)},
+          {"codec_changed", table.codec_changed},
           {"combine", NameIn(kCombines, table.combine)}};
 }
 
@@ -125,6 +126,7 @@ absl::StatusOr<TableEntry> TableFrom(const Json& json) {
   }
   if (members.Has("codecs"))
     spec.codecs = TextsOf(members.Of("codecs"), "a table's codecs", &parts);
+  if (members.Has("codec_changed")) table.codec_changed = members.Truth("codec_changed");
   table.combine = members.OneOf<Updater::Combine>("combine", kCombines);
   LEEWAY_RETURN_IF_ERROR(members.End());
   LEEWAY_RETURN_IF_ERROR(parts);

@@ -33,9 +33,10 @@ Manifest Example() {
   sparse.nonfinite = NonFinite::kRefuse;
   TableSpec ragged = TableSpec::Ragged("ragged");
   ragged.consistency = Consistency::Ssp(3);
-  manifest.tables = {{.id = 1, .spec = dense},
-                     {.id = 4, .spec = sparse, .combine = Updater::Combine::kLast},
-                     {.id = 5, .spec = ragged}};
+  manifest.tables = {
+      {.id = 1, .spec = dense},
+      {.id = 4, .spec = sparse, .combine = Updater::Combine::kLast, .codec_changed = true},
+      {.id = 5, .spec = ragged}};
   for (std::uint32_t shard = 0; shard < 3; ++shard) {
     manifest.files.push_back(
         {.name = ShardFileName(shard), .shard = shard, .bytes = shard * 10, .checksum = ~0ull});

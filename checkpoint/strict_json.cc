@@ -88,6 +88,13 @@ double Members::Fraction(const char* name) {
   return 0;
 }
 
+bool Members::Truth(const char* name) {
+  const Json& value = Of(name);
+  if (value.is_boolean()) return value.get<bool>();
+  Fail(name, "is neither true nor false");
+  return false;
+}
+
 std::string Members::Text(const char* name) {
   const Json& value = Of(name);
   // It may be shown to people: nothing in it may do anything to their terminals.

@@ -30,6 +30,7 @@ class Members {
   std::uint64_t Number(const char* name);
   std::uint32_t Number32(const char* name);
   double Fraction(const char* name);
+  bool Truth(const char* name);
   std::string Text(const char* name);
   // The position of a text among `names`.
   template <class Enum, std::size_t kCount>

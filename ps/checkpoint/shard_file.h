@@ -20,6 +20,7 @@ struct ShardContent {
   struct Table {
     std::uint32_t id = 0;
     TableSpec spec;
+    bool codec_changed = false;  // by the newest manifest (checkpoint::TableEntry)
     std::uint32_t state_slots = 0;
     std::vector<FrozenPiece> pieces;
     // The offsets of the values of each piece in the file that it was read from.

@@ -222,6 +222,15 @@ absl::StatusOr<ShardContent> ReadShardFile(runtime::FileSystem* files, const std
                       named ? std::string(why.message()) : absl::StrCat(path, ": ", why.message()));
 }
 
+// CheckBase has seen that the newest manifest has the tables of all that it builds on.
+void TakeCodecChanges(const Manifest& newest, ShardContent* content) {
+  for (ShardContent::Table& table : content->tables) {
+    table.codec_changed = std::ranges::any_of(newest.tables, [&](const auto& entry) {
+      return entry.id == table.id && entry.codec_changed;
+    });
+  }
+}
+
 absl::StatusOr<std::vector<ShardContent>> ReadShard(
     runtime::FileSystem* files, const std::string& directory, const std::vector<Manifest>& chain,
     std::uint32_t shard, absl::FunctionRef<void(std::uint64_t)> progress) {
@@ -230,6 +239,7 @@ absl::StatusOr<std::vector<ShardContent>> ReadShard(
     LEEWAY_ASSIGN_OR_RETURN(ShardContent content,
                             ReadShardFile(files, checkpoint::JoinPath(directory, manifest.name),
                                           manifest, shard, progress));
+    TakeCodecChanges(chain.front(), &content);
     const bool whole = content.base.empty();
     contents.push_back(std::move(content));
     if (whole) break;

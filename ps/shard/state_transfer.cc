@@ -91,6 +91,9 @@ absl::StatusOr<std::uint64_t> Restore(const ShardContent& content, ShardState* s
     for (const FrozenPiece& piece : saved.pieces) {
       LEEWAY_ASSIGN_OR_RETURN(const std::uint64_t rows,
                               state->stores.Of(*table)->LoadElsewhere(piece, content.block_bytes));
+      if (rows != 0 && saved.codec_changed && !runtime::Planted<"restored-slot-kept">()) {
+        LEEWAY_RETURN_IF_ERROR(state->stores.Of(*table)->BeginReplies(piece.block));
+      }
       taken += rows;
       if (rows != 0) table->NoteAskedFor();
     }

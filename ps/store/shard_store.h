@@ -203,6 +203,8 @@ class ShardStore {
                                    double /*learning_rate*/, const VersionBy& /*by*/) {
     return absl::OkStatus();
   }
+  // No worker holds anything of the block: replies begin with its values as they are.
+  virtual absl::Status BeginReplies(std::uint64_t /*block*/) { return absl::OkStatus(); }
   // The block's slot, and its values to write to if `write_values`. Valid until the next call. Of a
   // store that is not dense: FAILED_PRECONDITION.
   virtual absl::StatusOr<FeedbackBlock> OpenFeedback(std::uint64_t block, bool write_values);

@@ -55,10 +55,17 @@ Checkpoints::Facts CheckpointService::GetFacts() const {
   facts.num_shards = static_cast<std::uint32_t>(planner.chains().size());
   facts.block_bytes = parts_.config->block_bytes;
   facts.servers = parts_.members->AliveIds(Role::kServer);
+  const auto codec_changed = [this](std::uint32_t table) {
+    return std::ranges::any_of(parts_.maps->newest()->codecs, [table](const auto& change) {
+      return change.table == table && change.decided;
+    });
+  };
   for (const TableCatalogue::Entry& table : parts_.tables->catalogue()->tables()) {
     if (!table.installed) continue;
-    facts.tables.push_back(
-        {.id = table.id, .spec = changes.SpecOf(table), .combine = table.combine});
+    facts.tables.push_back({.id = table.id,
+                            .spec = changes.SpecOf(table),
+                            .combine = table.combine,
+                            .codec_changed = codec_changed(table.id)});
     facts.bounded = facts.bounded ||
                     (!runtime::Planted<"ever-bounded-forgotten">() && changes.IsEverBounded(table));
   }

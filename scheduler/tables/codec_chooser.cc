@@ -12,7 +12,6 @@
 namespace leeway::scheduler {
 
 void CodecChooser::OnReport(std::uint32_t worker, const proto::CodecReport& report) {
-  if (report.table >= proto::kTablesMax) return;
   tables_[report.table].reports[worker] = report;
 }
 

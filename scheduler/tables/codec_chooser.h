@@ -21,6 +21,7 @@ inline constexpr int kLooksAlike = 2;  // before a codec is changed
 
 class CodecChooser {
  public:
+  // Of a table that there is.
   void OnReport(std::uint32_t worker, const proto::CodecReport& report);
   // The worker has gone.
   void Forget(std::uint32_t worker);

@@ -42,6 +42,17 @@ TEST_F(CodecChooserTest, TheSlowestWorkerDecides) {
   EXPECT_EQ(LookOften(1)->choice, 0u);
 }
 
+// Ids are not given again: a cluster that creates tables for long gets to large ones.
+TEST_F(CodecChooserTest, ATableOfALargeIdHasReports) {
+  constexpr std::uint32_t kLate = proto::kTablesMax + 5;
+  chooser_.OnReport(1, {.table = kLate, .costs = {80, 3}, .link_bytes_per_s = 1e6});
+  const auto look = [&] {
+    return chooser_.Look(kLate, 0, {"none", "onebit"}, [](std::uint32_t) { return "worker 1"; });
+  };
+  for (int i = 1; i < kLooksAlike; ++i) EXPECT_FALSE(look().has_value());
+  EXPECT_TRUE(look().has_value());
+}
+
 TEST_F(CodecChooserTest, OneLookIsNotEnough) {
   Report(1, 80, 3);
   EXPECT_FALSE(Look(0).has_value());

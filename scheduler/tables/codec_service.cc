@@ -67,6 +67,8 @@ void CodecService::Command(const AdminService::Arguments& arguments,
 
 void CodecService::OnReport(std::uint32_t worker, const proto::CodecReport& report) {
   switches_.OnClock(report.clock);
+  const auto tables = catalogue_->tables();
+  if (std::ranges::none_of(tables, [&](const auto& one) { return one.id == report.table; })) return;
   chooser_.OnReport(worker, report);
 }
 

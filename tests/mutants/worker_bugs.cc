@@ -5,6 +5,11 @@ namespace leeway::mutants {
 namespace {
 
 constexpr KnownBug kWorkerBugs[] = {
+    {.name = "loaded-state-of-any-codec",
+     .file = "worker/encoding/block_encoder.cc",
+     .what = "the state of a codec that was loaded from a file is used with another codec",
+     .promise = "a codec cannot use what another one has kept",
+     .test = "worker/worker_test SavedResiduals.WithAnotherCodecItsStateBeginsAnew"},
     {.name = "repeated-keys-last",
      .file = "worker/slicing/combine_rows.cc",
      .what = "of rows that are pushed under one key only the last one counts",

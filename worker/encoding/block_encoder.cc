@@ -255,6 +255,7 @@ std::map<std::uint64_t, SavedBlock> BlockEncoder::Save() const {
     SubtractSent(&state);
     saved[index] = {.residual = {state.residual.values.begin(), state.residual.values.end()},
                     .codec_state = state.codec_state,
+                    .codec = state.choice.has_value() ? codecs_->texts[*state.choice] : "",
                     .step = runtime::Planted<"saved-without-step">() ? 0 : state.step,
                     .rate = state.rate};
   }
@@ -301,7 +302,14 @@ void BlockEncoder::Take(const std::map<std::uint64_t, SavedBlock>& saved) {
     if (!block.residual.empty()) state.residual = Make(block.residual.size());
     std::ranges::copy(block.residual, state.residual.values.begin());
     state.carries = !block.residual.empty();
-    state.codec_state = block.codec_state;
+    // With another codec it begins anew (StateOf).
+    if (const auto codec = std::ranges::find(codecs_->texts, block.codec);
+        codec != codecs_->texts.end()) {
+      state.codec_state = block.codec_state;
+      if (!runtime::Planted<"loaded-state-of-any-codec">()) {
+        state.choice = static_cast<std::uint32_t>(codec - codecs_->texts.begin());
+      }
+    }
     state.step = block.step;
     state.rate = block.rate;
   }

@@ -45,6 +45,11 @@ class Tensors {
   std::vector<std::span<const std::byte>> bytes;
 };
 
+// Of the codec whose state a block has.
+std::string CodecKey(const std::string& table, std::uint64_t block) {
+  return absl::StrCat("codec/", table, "/", block);
+}
+
 void AddTable(const std::string& name, const SavedTable& table,
               std::vector<std::array<double, 2>>* last, Tensors* tensors) {
   for (const auto& [index, block] : table.blocks) {
@@ -54,6 +59,7 @@ void AddTable(const std::string& name, const SavedTable& table,
     if (!block.codec_state.empty()) {
       tensors->Add<float>(prefix + "state", TensorType::kF32, {block.codec_state.size()},
                           block.codec_state);
+      tensors->header.metadata[CodecKey(name, index)] = block.codec;
     }
     last->push_back({static_cast<double>(block.step), block.rate});
     tensors->Add<double>(prefix + "last", TensorType::kF64, {2}, last->back());
@@ -179,7 +185,11 @@ absl::StatusOr<SavedResiduals> ReadResiduals(runtime::FileSystem* files, const s
       return runtime::Prefixed(path, taken);
     }
   }
-  for (const auto& [name, table] : residuals) {
+  for (auto& [name, table] : residuals) {
+    for (auto& [index, block] : table.blocks) {
+      const auto codec = reader->header().metadata.find(CodecKey(name, index));
+      if (codec != reader->header().metadata.end()) block.codec = codec->second;
+    }
     const std::size_t keys = table.keys.size();
     if (keys == 0 ? table.rows.empty() : table.rows.size() % keys == 0) continue;
     return absl::DataLossError(absl::StrCat(path, ": table '", name, "' has ", keys, " keys and ",

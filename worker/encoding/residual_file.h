@@ -3,7 +3,9 @@
 //
 // Tensors, of each table by its name:
 //     dense/TABLE/BLOCK/residual   F32 [elements]      the residual
-//     dense/TABLE/BLOCK/state      F32 [n]             the codec's own state, where it has one
+//     dense/TABLE/BLOCK/state      F32 [n]             the codec's own state, where it has one; the
+//                                                      codec is in the metadata, as
+//                                                      codec/TABLE/BLOCK
 //     dense/TABLE/BLOCK/last       F64 [2]             messages so far; learning rate of the last
 //     sparse/TABLE/keys            U64 [rows]          from the one used longest ago to the latest
 //     sparse/TABLE/rows            F32 [rows, width]   the residuals, times the learning rate
@@ -25,6 +27,7 @@ namespace leeway::worker {
 struct SavedBlock {
   std::vector<float> residual = {};
   std::vector<float> codec_state = {};
+  std::string codec = {};  // the one whose state that is, as the table's description has it
   std::uint64_t step = 0;
   double rate = 1;
 };

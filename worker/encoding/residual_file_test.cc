@@ -111,6 +111,32 @@ PushEncoder EncoderOf(const TableSpec& spec, const compress::TableCodecs& codecs
                       .residual_bytes_max = 1 << 20});
 }
 
+// As where the codec is changed while a worker runs.
+TEST(SavedResiduals, WithAnotherCodecItsStateBeginsAnew) {
+  for (const std::string other : {"topk:0.25,momentum=0.5", "onebit,momentum=0.9"}) {
+    TableSpec spec = TableSpec::Dense("w", {8, 8});
+    spec.codec = "onebit,momentum=0.5";
+    spec.codecs = {other};
+    const compress::TableCodecs codecs = *compress::TableCodecsOf(spec);
+    PushEncoder first = EncoderOf(spec, codecs), second = EncoderOf(spec, codecs);
+    std::vector<float> gradient(64);
+    const auto push = [&](PushEncoder& encoder, std::uint32_t choice, float scale) {
+      for (std::size_t i = 0; i < 64; ++i) gradient[i] = scale * static_cast<float>(i * i % 17) - 3;
+      return std::string(
+          encoder
+              .EncodeBlock(choice, 0, reinterpret_cast<const std::byte*>(gradient.data()), 64, 0.1)
+              .bytes.text());
+    };
+    for (const float scale : {1.0f, -0.5f, 2.0f}) push(first, 0, scale);
+    const SavedTable saved = first.Save();
+    ASSERT_TRUE(second.CheckSaved(saved).ok());
+    second.Take(saved);
+    for (const float scale : {0.5f, 3.0f}) {
+      EXPECT_EQ(push(first, 1, scale), push(second, 1, scale)) << other;
+    }
+  }
+}
+
 TEST(SavedResiduals, AnotherEncoderContinuesLikeTheFirst) {
   for (const std::string codec : {"onebit", "topk:0.1", "powersgd:2", "qsgd", "onebit,momentum=0.9",
                                   "topk:0.1,momentum=0.5,nesterov=1", "powersgd:2,momentum=0.9"}) {

@@ -169,6 +169,10 @@ class CodedStore final : public ShardStore {
                                                : absl::OkStatus();
   }
 
+  absl::Status BeginReplies(std::uint64_t block) override {
+    return versioned_ && !Gradient() ? GiveWhole(block, 0) : absl::OkStatus();
+  }
+
   // ---- the content ----
 
   StoreSnapshot FreezeSince(std::uint64_t generation) override {
