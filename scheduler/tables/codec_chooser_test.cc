@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "proto/messages/limits.h"
+
 namespace leeway::scheduler {
 namespace codec_chooser_test {
 namespace {
