@@ -172,6 +172,13 @@ void FaultInjector::ApplyToLinks() {
   }
 }
 
+bool FaultInjector::cuts() const {
+  return std::ranges::any_of(active_, [this](std::size_t index) {
+    const FaultKind kind = plan_.episodes[index].kind;
+    return CutsBothWays(kind) || kind == FaultKind::kOneWayPartition;
+  });
+}
+
 FaultCounts FaultInjector::counts() const {
   FaultCounts counts = episodes_;
   const van::SimNetwork::Faulted struck = cluster_->network().faulted();

@@ -22,6 +22,8 @@ class FaultInjector {
   void Start();
 
   const FaultPlan& plan() const { return plan_; }
+  // Whether some host is cut off from another one now.
+  bool cuts() const;
   bool over() const { return begun_ == plan_.episodes.size() && active_.empty(); }
   // The number of messages that met each kind of fault; for kinds without messages, of episodes.
   FaultCounts counts() const;

@@ -78,10 +78,17 @@ struct WorkerLife {
   std::uint32_t incarnation = 0;  // 0: not started
   std::uint32_t killed = 0;       // the last incarnation that was killed or given up; 0: none
   bool leaving = false;           // or has left
+  std::uint64_t clock = 0;        // of the newest incarnation
+  // By incarnation that was killed or given up: the clock that it had not ended.
+  std::map<std::uint32_t, std::uint64_t> died_in = {};
   // The number of each incarnation at servers.
   std::vector<std::uint64_t> known_as;
 
   bool WasKilled(std::uint32_t of) const { return of <= killed; }
+  bool DiedIn(std::uint32_t of, std::uint64_t in) const {
+    const auto found = died_in.find(of);
+    return found != died_in.end() && found->second == in;
+  }
   // The incarnation with that number at servers; 0: none.
   std::uint32_t Incarnation(std::uint64_t known) const {
     const auto found = std::find(known_as.begin(), known_as.end(), known);

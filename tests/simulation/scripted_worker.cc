@@ -78,7 +78,9 @@ void ScriptedWorker::Start() {
 }
 
 void ScriptedWorker::OnKilled() {
-  history_->lives[rank_].killed = history_->lives[rank_].incarnation;
+  WorkerLife& life = history_->lives[rank_];
+  life.killed = life.incarnation;
+  life.died_in.try_emplace(life.incarnation, life.clock);
   core_ = nullptr;
   ready_ = answered_ = at_gate_ = at_end_ = may_be_given_up_ = given_up_ = reads_last_ = false;
   calls_.clear();
@@ -117,6 +119,7 @@ void ScriptedWorker::SurvivesIf(std::uint32_t incarnation) {
 
 // When it comes back the others have begun long ago, and it goes on at their clock.
 void ScriptedWorker::OnTables() {
+  history_->lives[rank_].clock = core_->clock();
   if (history_->lives[rank_].incarnation > 1) {
     iteration_ =
         static_cast<std::uint32_t>(std::min<std::uint64_t>(core_->clock(), script_->iterations));
@@ -157,7 +160,7 @@ void ScriptedWorker::SubmitSome() {
 
 void ScriptedWorker::EndIteration() {
   cluster_->Note(absl::StrCat(Name(), " ends clock ", core_->clock()));
-  if (!Expect(core_->Clock(), "Clock()")) return;
+  if (!EndClock()) return;
   ++iteration_;
   WhenIdle([this] { Rest(); });
 }
@@ -175,7 +178,7 @@ void ScriptedWorker::Rest() {
 void ScriptedWorker::TickAtGate() {
   for (int i = 0; i < kTicksAtGate; ++i) {
     cluster_->Note(absl::StrCat(Name(), " ends clock ", core_->clock(), ", at the gate"));
-    if (!Expect(core_->Clock(), "Clock()")) return;
+    if (!EndClock()) return;
   }
 }
 
@@ -183,7 +186,7 @@ void ScriptedWorker::TickAtGate() {
 void ScriptedWorker::ReadAll(std::uint64_t clock) {
   while (core_->clock() < clock) {
     cluster_->Note(absl::StrCat(Name(), " ends clock ", core_->clock(), ", at the end"));
-    if (!Expect(core_->Clock(), "Clock()")) return;
+    if (!EndClock()) return;
   }
   for (const SimTable& table : script_->tables) {
     Submit(table, proto::Op::kPull, table.AllPlaces());
@@ -202,6 +205,12 @@ void ScriptedWorker::ReadVersions() {
     at_end_ = true;
     cluster_->Note(absl::StrCat(Name(), " is at the end"));
   });
+}
+
+bool ScriptedWorker::EndClock() {
+  if (!Expect(core_->Clock(), "Clock()")) return false;
+  history_->lives[rank_].clock = core_->clock();
+  return true;
 }
 
 void ScriptedWorker::Leave() {

@@ -77,6 +77,8 @@ class ScriptedWorker {
  private:
   struct Call;  // one operation under way, with the arrays it uses
 
+  // Ends the core's clock. False: it failed.
+  bool EndClock();
   void OnReady();
   void OnTables();
   void Iterate();

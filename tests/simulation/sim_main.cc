@@ -35,10 +35,11 @@ int Replay(const SeedOptions& options) {
   return result.violation ? 1 : 0;
 }
 
-int RunMany(Campaign campaign) {
+int RunMany(Campaign campaign, bool meetings) {
   std::uint64_t passed = 0, failed = 0, operations = 0, reads = 0, checkpoints = 0;
   std::uint64_t codec_switches = 0, table_changes = 0, reader_visits = 0, reader_reads = 0;
   std::vector<FaultCounts> faults;
+  std::vector<Met> met;
   const bool terminal = isatty(STDERR_FILENO) != 0;
   campaign.on_result = [&](const SeedResult& result) {
     ++(result.violation ? failed : passed);
@@ -50,6 +51,7 @@ int RunMany(Campaign campaign) {
     reader_visits += result.reader_visits;
     reader_reads += result.reader_reads;
     faults.push_back(result.faults);
+    met.push_back(result.met);
     if (result.violation) std::cout << DescribeFailure(result) << std::endl;
     if (terminal) {
       std::cerr << "\r" << passed + failed << " of " << campaign.seeds << std::flush;
@@ -59,6 +61,7 @@ int RunMany(Campaign campaign) {
   };
   RunSeeds(campaign);
   if (terminal) std::cerr << "\r";
+  if (meetings) std::cout << DescribeMeetings(met);
   std::cout << operations << " operations, " << reads << " reads and " << checkpoints
             << " checkpoints checked, " << codec_switches << " changes of codecs, " << table_changes
             << " of tables, " << reader_reads << " reads in " << reader_visits
@@ -79,7 +82,7 @@ int Main(int argc, char** argv) {
   campaign.seeds = 100;
   campaign.jobs = std::max(1u, std::thread::hardware_concurrency());
   std::optional<std::uint64_t> seed;
-  bool fresh = false;
+  bool fresh = false, meetings = false;
   std::string faults = "all";
   app.add_option("--seeds", campaign.seeds, "number of seeds to run")
       ->check(CLI::Range(std::uint64_t{1}, kSeedsMax))
@@ -87,6 +90,8 @@ int Main(int argc, char** argv) {
   app.add_option("--start", campaign.start, "first seed")->capture_default_str();
   app.add_flag("--fresh", fresh,
                "start at a seed derived from the date and time: most likely a new one");
+  app.add_flag("--meetings", meetings,
+               "also print in how many seeds each event met each state, as a table");
   app.add_option("--seed", seed, "run this seed alone");
   app.add_flag("--trace", campaign.options.keep_trace, "with --seed: print every event of the run");
   app.add_option("--faults", faults,
@@ -111,7 +116,7 @@ int Main(int argc, char** argv) {
   }
   if (!seed.has_value()) {
     campaign.options.keep_trace = false;
-    return RunMany(std::move(campaign));
+    return RunMany(std::move(campaign), meetings);
   }
   campaign.options.seed = *seed;
   return Replay(campaign.options);

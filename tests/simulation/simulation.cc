@@ -128,6 +128,7 @@ class Run {
       coded_.Hear(heard, cluster_.world().Now());
       logs_.Hear(heard);
       HearClocks(heard);
+      meetings_.Hear(heard, cluster_.world().Now());
     });
     cluster_.world().ShareFolder(kSharedFolder);
     (void)cluster_.world().files(kSharedFolder)->CreateDirectories(kSavedFolder);
@@ -495,6 +496,7 @@ class Run {
       result.faults[static_cast<std::size_t>(FaultKind::kRefusedPush)] += worker->refused();
       result.faults[static_cast<std::size_t>(FaultKind::kShortDeadline)] += worker->out_of_time();
     }
+    result.met = meetings_.met();
     result.reads = checker_.reads();
     result.table_changes = process_faults_.table_changes();
     for (const auto& reader : readers_) {
@@ -547,6 +549,12 @@ class Run {
   SaidClocks said_clocks_;
   ClosedClocks closed_clocks_{&logs_};
   SentPushes sent_;
+  Meetings meetings_{[this] { return injector_.cuts(); },
+                     [this] {
+                       const auto* const process =
+                           cluster_.Find(SimCluster::HostName(Role::kScheduler, 0));
+                       return process != nullptr && !process->over().has_value();
+                     }};
   const RestoreChecker restores_;
   CheckpointChecker checkpoints_;
   ProcessFaults::Workers workers_;

@@ -11,6 +11,7 @@
 #include "ps/data/data_thread.h"
 #include "tests/simulation/checker.h"
 #include "tests/simulation/fault_kinds.h"
+#include "tests/simulation/meetings.h"
 #include "van/rdma/testing/fake_verbs.h"
 
 namespace leeway::simulation {
@@ -35,6 +36,7 @@ struct SeedResult {
   std::string trace;
   std::uint64_t trace_hash = 0;
   FaultCounts faults{};
+  Met met{};
   std::uint64_t operations = 0, reads = 0, checkpoints = 0;
   std::uint64_t codec_switches = 0;  // that were decided
   std::uint64_t table_changes = 0;   // likewise, of tables' bounds

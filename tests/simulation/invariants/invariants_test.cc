@@ -143,6 +143,11 @@ TEST_F(InvariantsTest, OpenClocksAreHidden) {
   EXPECT_NE(hidden->Judge(read, history_), "");
   read.reader_clock = 5;
   EXPECT_EQ(hidden->Judge(read, history_), "");
+  // The clock has closed, but its worker had not ended it when it died.
+  history_.lives[1].died_in[history_.pushes(table_, 1).front().incarnation] = 4;
+  EXPECT_NE(hidden->Judge(read, history_), "");
+  history_.lives[1].died_in.begin()->second = 5;
+  EXPECT_EQ(hidden->Judge(read, history_), "");
 }
 
 TEST_F(InvariantsTest, OptimizerStates) {
