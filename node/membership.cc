@@ -383,7 +383,10 @@ void Membership::Impl::SendMapAck() {
   if (state_ == State::kMember && acknowledged_ > 0) {
     link_.SendQuietly(proto::MapAck{
         .version = acknowledged_,
-        .clock = runtime::Planted<"acknowledged-without-clock">() ? 0 : (*listener_)->clock()});
+        .clock = runtime::Planted<"acknowledged-without-clock">() ? 0 : (*listener_)->clock(),
+        .oldest = runtime::Planted<"requests-under-way-not-told">()
+                      ? (*listener_)->clock()
+                      : (*listener_)->oldest_clock()});
   }
 }
 

@@ -30,8 +30,10 @@ class Membership {
     virtual void OnWelcome(const proto::Welcome& welcome) = 0;
     // A newer map. While the cluster is incomplete it comes only after AskForMap, with epoch 0.
     virtual void OnMap(std::shared_ptr<const proto::ClusterMap> map) = 0;
-    // A worker's clock, which goes along when it acknowledges a map, before OnMap.
+    // A worker's clock, and the oldest one of which it may still send anything. Both go along when
+    // it acknowledges a map, before OnMap.
     virtual std::uint64_t clock() const { return 0; }
+    virtual std::uint64_t oldest_clock() const { return 0; }
     // A node died or left, with the reason; the map without it follows.
     virtual void OnNodeDown(const proto::NodeDown& down) = 0;
     // The scheduler's other messages (tables, barriers, checkpoints).

@@ -20,7 +20,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <memory>
 #include <new>
 
 #include "compress/codecs/builtin.h"
@@ -29,6 +28,7 @@
 #include "compress/common/options.h"
 #include "compress/kernels/kernels.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/memory/thread_object.h"
 
 namespace leeway::compress {
 namespace {
@@ -37,16 +37,23 @@ constexpr std::uint64_t kBlockElements = 131072;
 constexpr std::size_t kSizeBytes = sizeof(std::uint32_t);
 constexpr std::size_t kPlanesMax = 8;
 
-struct FreeContext {
-  void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
-  void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
+// A context of the library. std::bad_alloc without memory.
+template <class Context, Context* (*kCreate)(), std::size_t (*kFree)(Context*)>
+class Owned {
+ public:
+  Owned() : context_(kCreate()) {
+    if (context_ == nullptr) throw std::bad_alloc();
+  }
+  Owned(const Owned&) = delete;
+  Owned& operator=(const Owned&) = delete;
+  ~Owned() { kFree(context_); }
+  Context* get() const { return context_; }
+
+ private:
+  Context* const context_;
 };
-template <class Context>
-Context* OfThisThread(Context* (*create)()) {
-  thread_local const std::unique_ptr<Context, FreeContext> context(create());
-  if (context == nullptr) throw std::bad_alloc();
-  return context.get();
-}
+using Compressor = runtime::ThreadObject<Owned<ZSTD_CCtx, ZSTD_createCCtx, ZSTD_freeCCtx>>;
+using Decompressor = runtime::ThreadObject<Owned<ZSTD_DCtx, ZSTD_createDCtx, ZSTD_freeDCtx>>;
 
 std::size_t PlaneBytesMax(const CodecShape& shape) {
   return static_cast<std::size_t>(std::min(shape.elements, kBlockElements));
@@ -126,7 +133,7 @@ class Zstd final : public Codec {
     std::byte* const to = writer->Skip(0);
     // With less room than the plane itself: a plane that does not shrink is an error.
     const std::size_t bytes =
-        ZSTD_compressCCtx(OfThisThread(ZSTD_createCCtx), to, size - 1, plane, size, level_);
+        ZSTD_compressCCtx(Compressor()->get(), to, size - 1, plane, size, level_);
     const bool shorter = ZSTD_isError(bytes) == 0;
     const auto written = static_cast<std::uint32_t>(shorter ? bytes : size);
     if (!shorter) std::memcpy(to, plane, size);
@@ -173,8 +180,8 @@ class Zstd final : public Codec {
         ZSTD_findFrameCompressedSize(frame.data(), frame.size()) != frame.size()) {
       return Malformed("zstd", "no frame of ", to.size(), " bytes");
     }
-    const std::size_t bytes = ZSTD_decompressDCtx(OfThisThread(ZSTD_createDCtx), to.data(),
-                                                  to.size(), frame.data(), frame.size());
+    const std::size_t bytes = ZSTD_decompressDCtx(Decompressor()->get(), to.data(), to.size(),
+                                                  frame.data(), frame.size());
     if (ZSTD_isError(bytes) != 0) return Malformed("zstd", ZSTD_getErrorName(bytes));
     if (bytes != to.size()) return Malformed("zstd", "a frame of ", bytes, " bytes");
     return absl::OkStatus();

@@ -115,6 +115,7 @@ absl::Status Read(const wire::Refused& from, Input& in, Refused* to) {
 absl::Status Read(const wire::MapAck& from, Input&, MapAck* to) {
   to->version = from.version();
   to->clock = from.clock();
+  to->oldest = from.oldest();
   return absl::OkStatus();
 }
 

@@ -4,6 +4,7 @@
 
 #include "proto/encoding/encode_parts.h"
 #include "proto/encoding/encoding.h"
+#include "runtime/memory/thread_object.h"
 
 namespace leeway::proto {
 namespace encode {
@@ -108,7 +109,7 @@ Offset<wire::ClusterMap> Write(Builder& out, const ClusterMap& m) {
 }
 
 Offset<wire::MapAck> Write(Builder& out, const MapAck& m) {
-  return wire::CreateMapAck(out, m.version, m.clock);
+  return wire::CreateMapAck(out, m.version, m.clock, m.oldest);
 }
 
 Offset<wire::Heartbeat> Write(Builder& out, const Heartbeat& m) {
@@ -295,6 +296,10 @@ struct Writer {
   void operator()(std::monostate) const { wire::FinishHeaderBuffer(out, wire::CreateHeader(out)); }
 };
 
+struct ThreadBuilder : Builder {
+  ThreadBuilder() : Builder(1024) {}
+};
+
 // A builder larger than this frees its memory: one large map should not occupy it for the thread's
 // life.
 constexpr std::size_t kKeptBytes = 64 << 10;
@@ -304,7 +309,8 @@ constexpr std::size_t kKeptBytes = 64 << 10;
 
 runtime::Buffer Encode(const AnyMessage& message) {
   // One builder a thread: after the first few messages only the result is allocated.
-  thread_local encode::Builder builder(1024);
+  const runtime::ThreadObject<encode::ThreadBuilder> kept;
+  encode::Builder& builder = *kept;
   std::visit(encode::Writer{builder}, message);
   runtime::Buffer result = runtime::Buffer::CopyOf(builder.GetBufferPointer(), builder.GetSize());
   if (builder.GetSize() > encode::kKeptBytes) {

@@ -242,11 +242,13 @@ TEST(CodecTest, MisalignedStateAndStepsAreReplacedByAlignedCopies) {
 }
 
 TEST(CodecTest, AnotherVersionsRoleDoesNotHideTheVersion) {
-  Hello hello{.protocol = 9, .protocol_min = 8, .role = static_cast<Role>(17)};
+  Hello hello{.protocol = kProtocolVersion + 2,
+              .protocol_min = kProtocolVersion + 1,
+              .role = static_cast<Role>(17)};
   const auto arrived = Arrive({hello});
   ASSERT_TRUE(arrived.ok()) << arrived.status();
   EXPECT_EQ(std::get<Hello>(*arrived).role, Role::kUnknown);
-  EXPECT_EQ(std::get<Hello>(*arrived).protocol_min, 8u);
+  EXPECT_EQ(std::get<Hello>(*arrived).protocol_min, kProtocolVersion + 1);
 }
 
 TEST(CodecTest, NothingEncodesToWhatIsRefused) {

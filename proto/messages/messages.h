@@ -20,8 +20,8 @@
 
 namespace leeway::proto {
 
-inline constexpr std::uint32_t kProtocolVersion = 7;
-inline constexpr std::uint32_t kProtocolVersionMin = 7;
+inline constexpr std::uint32_t kProtocolVersion = 8;
+inline constexpr std::uint32_t kProtocolVersionMin = 8;
 
 // Bits of Hello::capabilities; unknown ones are ignored.
 enum Capability : std::uint64_t {
@@ -139,14 +139,15 @@ struct ClusterMap {
   std::vector<ShardReplica> replicas = {};
   // By table, then number: the last one that is decided, and the one that is announced.
   std::vector<CodecSwitch> codecs = {};
-  // By table, then number: the last ones that are decided, and the one that is announced.
+  // By table, then number: the decided ones that are still needed, and the one that is announced.
   std::vector<TableSettings> table_settings = {};
   friend bool operator==(const ClusterMap&, const ClusterMap&) = default;
 };
 
 struct MapAck {
   std::uint64_t version = 0;
-  std::uint64_t clock = 0;  // a worker's, when it took the map
+  std::uint64_t clock = 0;   // a worker's, when it took the map
+  std::uint64_t oldest = 0;  // the oldest clock of which it may still send anything
 };
 
 struct Heartbeat {

@@ -32,6 +32,8 @@ class TableSettingsSchedule {
   // creation. Announced settings may be put off: a worker that was in such a clock already is still
   // answered by the settings before.
   const TableSettings* At(std::uint64_t clock) const;
+  // False if maps no longer have the settings that held in that clock.
+  bool Knows(std::uint64_t clock) const;
   // True if settings for that clock are announced and not decided.
   bool UndecidedAt(std::uint64_t clock) const;
   const std::vector<TableSettings>& all() const { return settings_; }

@@ -30,6 +30,10 @@ TEST(TableSettingsSchedule, BeforeTheOldestThatIsKnownThatOneHolds) {
   const std::vector<TableSettings> all = {Settings(5, 10), Settings(6, 20)};
   schedule.Follow(all);
   EXPECT_EQ(NumberAt(schedule, 0), 5u);
+  EXPECT_FALSE(schedule.Knows(9));
+  EXPECT_TRUE(schedule.Knows(10));
+  schedule.Follow(std::vector<TableSettings>{Settings(1, 10)});
+  EXPECT_TRUE(schedule.Knows(9));
 }
 
 TEST(TableSettingsSchedule, KnowsWhatIsNotDecided) {

@@ -64,7 +64,7 @@ void AddMembership(std::vector<Sample>* all) {
   all->push_back({ClusterMap{.version = 1,
                              .servers = {{.node = 2, .rank = 3, .endpoints = {"inproc://x"}}},
                              .workers = {{3, 1, 5, WorkerState::kAlive}}}});
-  all->push_back({MapAck{.version = 8, .clock = 5}});
+  all->push_back({MapAck{.version = 8, .clock = 5, .oldest = 3}});
   all->push_back(
       {Heartbeat{.node = 3, .incarnation = 4, .number = 5, .uptime_ms = 6, .resident_bytes = 7}});
   all->push_back({HeartbeatAck{.number = 6}});

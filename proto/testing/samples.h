@@ -65,8 +65,8 @@ inline auto Fields(const ClusterMap& m) {
   return std::tie(a, b, c, d, e, f, g, h);
 }
 inline auto Fields(const MapAck& m) {
-  const auto& [a, b] = m;
-  return std::tie(a, b);
+  const auto& [a, b, c] = m;
+  return std::tie(a, b, c);
 }
 inline auto Fields(const Heartbeat& m) {
   const auto& [a, b, c, d, e] = m;

@@ -65,6 +65,13 @@ absl::Status Pushes::Take(const Table& table, const Inbound& inbound, bool* held
   const proto::Request& request = inbound.request;
   PushView push = ToPush(inbound);
   const std::uint64_t bytes = inbound.bytes();
+  // A worker's changes of tables wait for its pushes, so this one is of a worker that broke the
+  // protocol.
+  if (!table.KnowsSettingsOf(request.clock)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("a push of clock ", request.clock, " to table ", table.spec().name,
+                     ", which has been changed more often since then than the cluster map shows"));
+  }
   const PreparedTableSettings& settings = table.SettingsFor(request.clock);
   const PushDecision decision = settings.policy.Push(request.clock, state_->closed);
   *held = decision.hold;

@@ -45,6 +45,8 @@ class Table {
   const PreparedTableSettings& SettingsAt(std::uint64_t clock) const;
   // The settings of a push or a pull of that clock, at the head.
   const PreparedTableSettings& SettingsFor(std::uint64_t clock) const;
+  // False if the settings of that clock are no longer known.
+  bool KnowsSettingsOf(std::uint64_t clock) const { return settings_schedule_.Knows(clock); }
   // The settings of that number, also if they are only announced; null: not known here yet.
   const PreparedTableSettings* FindSettings(std::uint32_t number) const;
   const PreparedTableSettings& newest_settings() const { return SettingsAt(kClockMax); }

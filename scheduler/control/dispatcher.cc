@@ -112,8 +112,8 @@ void Dispatcher::On(const Sender& sender, const proto::MapAck& ack) {
   if (!s_->recovery->CheckMapOf(node, ack.version)) return;
   publisher->OnAck(node, ack.version, s_->Now());
   if (node.role == Role::kWorker && ack.version <= newest) {
-    s_->codecs->switches()->OnAck(node.id, ack.version, ack.clock);
-    s_->tables->table_changes()->OnAck(node.id, ack.version, ack.clock);
+    s_->codecs->switches()->OnAck(node.id, ack.version, ack.clock, ack.oldest);
+    s_->tables->table_changes()->OnAck(node.id, ack.version, ack.clock, ack.oldest);
   }
   if (s_->chains->WaitedForMap(node.id)) s_->member_service->ServerPrepared(node.id);
   if (node.role != Role::kServer || !publisher->ServersHaveIt()) return;

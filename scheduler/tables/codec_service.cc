@@ -24,7 +24,8 @@ CodecService::CodecService(MembershipTable* members, const TableCatalogue* catal
     : members_(members),
       catalogue_(catalogue),
       life_(life),
-      switches_([members] { return members->AliveIds(Role::kWorker); }, std::move(changed)) {}
+      switches_(/*told_max=*/1, [members] { return members->AliveIds(Role::kWorker); },
+                std::move(changed)) {}
 
 void CodecService::Command(const AdminService::Arguments& arguments,
                            const AdminService::Answer& answer) {

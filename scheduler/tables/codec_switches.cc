@@ -13,8 +13,8 @@ namespace {
 // The most clocks between the fastest worker and a switch that was missed before.
 constexpr std::uint64_t kSwitchMarginMax = 1 << 20;
 
-std::uint64_t NumberAfter(const std::optional<proto::CodecSwitch>& decided) {
-  return decided.has_value() ? decided->number + 1 : 1;
+std::uint64_t NumberAfter(const std::deque<proto::CodecSwitch>& decided) {
+  return decided.empty() ? 1 : decided.back().number + 1;
 }
 
 }  // namespace
@@ -29,9 +29,9 @@ CodecSwitches::Current CodecSwitches::CurrentOf(std::uint32_t id) const {
   if (found == tables_.end()) return {};
   const Table& table = found->second;
   Current current{.being_changed = table.announced.has_value()};
-  if (table.decided.has_value()) {
-    current.choice = table.decided->choice;
-    current.since = table.decided->clock;
+  if (!table.decided.empty()) {
+    current.choice = table.decided.back().choice;
+    current.since = table.decided.back().clock;
   }
   return current;
 }
@@ -71,9 +71,9 @@ void CodecSwitches::Begin(std::uint32_t id, Table* table) {
 
 void CodecSwitches::Announce(Table* table) {
   const std::uint64_t after =
-      table->decided.has_value()
-          ? table->decided->clock + (runtime::Planted<"switch-at-the-last-ones-clock">() ? 0 : 1)
-          : 0;
+      table->decided.empty() ? 0
+                             : table->decided.back().clock +
+                                   (runtime::Planted<"switch-at-the-last-ones-clock">() ? 0 : 1);
   table->announced->clock = std::min<std::uint64_t>(std::max(newest_clock_ + table->margin, after),
                                                     proto::kStartClockMax);
   table->version.reset();
@@ -95,21 +95,43 @@ void CodecSwitches::Hear(std::uint32_t worker, std::uint64_t clock, Table* table
     ++changes_;
     return;
   }
-  // The worker may still push in a clock before the last switch, which the map after the next no
-  // longer shows.
-  if (table->decided.has_value() && clock < table->decided->clock &&
-      !runtime::Planted<"switch-before-the-last-is-reached">()) {
-    table->again = true;
-    return;
-  }
   table->agreed.insert(worker);
 }
 
-void CodecSwitches::OnAck(std::uint32_t worker, std::uint64_t version, std::uint64_t clock) {
+std::uint64_t CodecSwitches::OldestClock() const {
+  std::uint64_t oldest = proto::kStartClockMax;
+  for (const std::uint32_t worker : workers_()) {
+    const auto found = oldest_.find(worker);
+    oldest = std::min(oldest, found == oldest_.end() ? 0 : found->second);
+  }
+  return oldest;
+}
+
+bool CodecSwitches::IsFull(const Table& table) const {
+  return table.decided.size() >= told_max_ && OldestClock() < table.decided.front().clock &&
+         !runtime::Planted<"forgotten-while-needed">();
+}
+
+// A switch says which choice was before it, so it is needed as long as a clock before it is.
+void CodecSwitches::DropUnneeded(Table* table) const {
+  const std::uint64_t oldest = OldestClock();
+  while (table->decided.size() > 1 &&
+         (table->decided.front().clock <= oldest || runtime::Planted<"forgotten-while-needed">())) {
+    table->decided.pop_front();
+  }
+}
+
+void CodecSwitches::OnAck(std::uint32_t worker, std::uint64_t version, std::uint64_t clock,
+                          std::uint64_t oldest) {
   OnClock(clock);
+  std::uint64_t& known = oldest_[worker];
+  known = std::max(known, std::min(oldest, clock));
   const std::uint64_t before = changes_;
   bool decided = false;
   for (auto& [id, table] : tables_) {
+    const std::size_t told = table.decided.size();
+    DropUnneeded(&table);
+    if (table.decided.size() != told) ++changes_;
     if (!table.announced.has_value() || !table.version.has_value() ||
         (version < *table.version && !runtime::Planted<"switch-by-an-older-map">())) {
       continue;
@@ -125,6 +147,10 @@ void CodecSwitches::OnClock(std::uint64_t clock) {
 }
 
 void CodecSwitches::WorkersChanged() {
+  const std::vector<std::uint32_t> living = workers_();
+  std::erase_if(oldest_, [&](const auto& entry) {
+    return std::find(living.begin(), living.end(), entry.first) == living.end();
+  });
   bool decided = false;
   for (auto& [id, table] : tables_) decided = DecideIfAgreed(id, &table) || decided;
   if (decided) NoteChange();
@@ -149,14 +175,19 @@ bool CodecSwitches::DecideIfAgreed(std::uint32_t id, Table* table) {
         !(runtime::Planted<"switch-by-one">() && !table->agreed.empty()))
       return false;
   }
-  table->decided = std::exchange(table->announced, std::nullopt);
-  table->decided->decided = true;
+  if (IsFull(*table)) {
+    table->again = true;
+    return false;
+  }
+  table->decided.push_back(*std::exchange(table->announced, std::nullopt));
+  table->decided.back().decided = true;
+  DropUnneeded(table);
   table->version.reset();
   ++changes_;                    // first, so that answers wait until the change is on disk
   if (!table->wishes.empty()) {  // those of before a restart have none
     const Done done = std::move(table->wishes.front().done);
     table->wishes.pop_front();
-    if (done != nullptr) done(table->decided->clock);
+    if (done != nullptr) done(table->decided.back().clock);
   }
   if (!table->wishes.empty()) Begin(id, table);
   return true;
@@ -165,7 +196,7 @@ bool CodecSwitches::DecideIfAgreed(std::uint32_t id, Table* table) {
 std::vector<proto::CodecSwitch> CodecSwitches::entries() const {
   std::vector<proto::CodecSwitch> entries;
   for (const auto& [id, table] : tables_) {
-    if (table.decided.has_value()) entries.push_back(*table.decided);
+    entries.insert(entries.end(), table.decided.begin(), table.decided.end());
     if (table.announced.has_value()) entries.push_back(*table.announced);
   }
   return entries;
@@ -173,13 +204,23 @@ std::vector<proto::CodecSwitch> CodecSwitches::entries() const {
 
 void CodecSwitches::Set(std::uint32_t id, std::uint32_t choice, std::uint64_t clock) {
   Table& table = tables_[id];
-  table.decided = proto::CodecSwitch{.table = id,
-                                     .number = NumberAfter(table.decided),
-                                     .before = CurrentOf(id).choice,
-                                     .choice = choice,
-                                     .clock = clock,
-                                     .decided = true};
+  table.decided.push_back({.table = id,
+                           .number = NumberAfter(table.decided),
+                           .before = CurrentOf(id).choice,
+                           .choice = choice,
+                           .clock = clock,
+                           .decided = true});
+  // No clock before it has ever been used.
+  table.decided.erase(table.decided.begin(), table.decided.end() - 1);
   ++changes_;
+}
+
+std::uint32_t CodecSwitches::OldestChoice(std::uint32_t id) const {
+  const auto found = tables_.find(id);
+  if (found == tables_.end()) return 0;
+  const Table& table = found->second;
+  if (!table.decided.empty()) return table.decided.front().before;
+  return table.announced.has_value() ? table.announced->before : 0;
 }
 
 void CodecSwitches::Restore(const std::vector<proto::CodecSwitch>& entries,
@@ -188,7 +229,7 @@ void CodecSwitches::Restore(const std::vector<proto::CodecSwitch>& entries,
   for (const proto::CodecSwitch& entry : entries) {
     Table& table = tables_[entry.table];
     if (entry.decided) {
-      table.decided = entry;
+      table.decided.push_back(entry);
     } else {
       table.announced = entry;
       Done done = nullptr;

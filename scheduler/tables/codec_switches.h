@@ -6,6 +6,11 @@
 // decided, and the next map says so. If a worker was at the clock already, the switch is announced
 // again, for a later clock. docs/compression.md, "Changing a table's codec".
 //
+// A worker's acknowledgement also says which is the oldest clock that it may still send anything of
+// (MapAck::oldest). A decided switch stays among the entries until no worker is left in clocks that
+// need it, so that a late push is never answered by a switch of another clock. With `told_max`
+// decided ones of a table the next is put off until one of them is no longer needed.
+//
 // Knows no network. Lives on the scheduler's loop.
 #ifndef LEEWAY_SCHEDULER_TABLES_CODEC_SWITCHES_H_
 #define LEEWAY_SCHEDULER_TABLES_CODEC_SWITCHES_H_
@@ -39,8 +44,9 @@ class CodecSwitches {
   // With the clock from which on the codec holds, once that is decided.
   using Done = std::function<void(const absl::StatusOr<std::uint64_t>&)>;
 
-  CodecSwitches(Workers workers, Changed changed)
-      : workers_(std::move(workers)), changed_(std::move(changed)) {}
+  // `told_max`: the most decided switches of a table in the entries, 1 at least.
+  CodecSwitches(std::size_t told_max, Workers workers, Changed changed)
+      : told_max_(told_max), workers_(std::move(workers)), changed_(std::move(changed)) {}
 
   // The table's codec number `choice` (compress::CodecTextsOf), after the switches asked for
   // before. RESOURCE_EXHAUSTED: too many wait.
@@ -51,8 +57,9 @@ class CodecSwitches {
 
   // The newest map, of that version, has the present entries().
   void Published(std::uint64_t version);
-  // A worker has taken a map of that version, in that clock.
-  void OnAck(std::uint32_t worker, std::uint64_t version, std::uint64_t clock);
+  // A worker has taken a map of that version, in that clock. `oldest`: proto::MapAck::oldest.
+  void OnAck(std::uint32_t worker, std::uint64_t version, std::uint64_t clock,
+             std::uint64_t oldest);
   // A worker is in that clock: the next switch is announced for a later one.
   void OnClock(std::uint64_t clock);
   // Some workers have joined, or gone.
@@ -60,7 +67,8 @@ class CodecSwitches {
   // To be called often: announces the switches again that could not be decided.
   void Tick();
 
-  // By table: the last switch that was decided, and the one that is announced.
+  // By table, then number: the decided switches that are still needed, the newest at least, and the
+  // one that is announced.
   std::vector<proto::CodecSwitch> entries() const;
   // Goes on where another scheduler was. `decided` (may be null) is called once an announced switch
   // is decided.
@@ -68,6 +76,8 @@ class CodecSwitches {
   void Restore(const std::vector<proto::CodecSwitch>& entries, const Decided& decided = nullptr);
   // Grows whenever entries() changes.
   std::uint64_t changes() const { return changes_; }
+  // The choice before the first switch of the table in the entries: no older one is needed.
+  std::uint32_t OldestChoice(std::uint32_t table) const;
 
   // The codec that holds, and from which clock on.
   struct Current {
@@ -83,11 +93,11 @@ class CodecSwitches {
     Done done;
   };
   struct Table {
-    std::optional<proto::CodecSwitch> decided;
+    std::deque<proto::CodecSwitch> decided;  // by number
     std::optional<proto::CodecSwitch> announced;
     std::optional<std::uint64_t> version;  // of the first map with `announced`
     std::set<std::uint32_t> agreed;        // workers that had not reached its clock
-    bool again = false;                    // a worker has not reached the switch before
+    bool again = false;                    // no decided switch can make room for it yet
     std::uint64_t margin = kMarginMin;
     std::deque<Wish> wishes;  // the first is the one that is announced
   };
@@ -95,13 +105,19 @@ class CodecSwitches {
   void Begin(std::uint32_t id, Table* table);
   void Announce(Table* table);
   void Hear(std::uint32_t worker, std::uint64_t clock, Table* table);
+  // The oldest clock that some living worker may still send anything of.
+  std::uint64_t OldestClock() const;
+  bool IsFull(const Table& table) const;
+  void DropUnneeded(Table* table) const;
   bool DecideIfAgreed(std::uint32_t id, Table* table);
   void NoteChange();
 
+  const std::size_t told_max_;
   const Workers workers_;
   const Changed changed_;
   std::map<std::uint32_t, Table> tables_;
-  std::uint64_t newest_clock_ = 0;  // that any worker has told
+  std::map<std::uint32_t, std::uint64_t> oldest_;  // MapAck::oldest, by living worker
+  std::uint64_t newest_clock_ = 0;                 // that any worker has told
   std::uint64_t changes_ = 0;
 };
 

@@ -11,21 +11,26 @@ using testing::IsEmpty;
 using testing::SizeIs;
 
 constexpr std::uint32_t kTable = 4;
+constexpr std::size_t kToldMax = 2;
 
 class CodecSwitchesTest : public testing::Test {
  protected:
   CodecSwitchesTest()
-      : switches_([this] { return workers_; },
-                  [this] {
-                    ++version_;
-                    switches_.Published(version_);
-                  }) {}
+      : switches_(
+            kToldMax, [this] { return workers_; },
+            [this] {
+              ++version_;
+              switches_.Published(version_);
+            }) {}
 
   void Switch(std::uint32_t choice) {
     switches_.Switch(kTable, choice,
                      [this](const absl::StatusOr<std::uint64_t>& clock) { told_ = clock; });
   }
-  void Ack(std::uint32_t worker, std::uint64_t clock) { switches_.OnAck(worker, version_, clock); }
+  void Ack(std::uint32_t worker, std::uint64_t clock) { Ack(worker, clock, clock); }
+  void Ack(std::uint32_t worker, std::uint64_t clock, std::uint64_t oldest) {
+    switches_.OnAck(worker, version_, clock, oldest);
+  }
   proto::CodecSwitch Last() const { return switches_.entries().back(); }
 
   std::vector<std::uint32_t> workers_ = {10, 11};
@@ -35,7 +40,7 @@ class CodecSwitchesTest : public testing::Test {
 };
 
 TEST_F(CodecSwitchesTest, IsDecidedOnceAllWorkersHaveSaidThatTheyHadNotReachedIt) {
-  switches_.OnAck(10, 5, 7);  // of a map before it
+  switches_.OnAck(10, 5, 7, 7);  // of a map before it
   Switch(2);
   EXPECT_FALSE(Last().decided);
   EXPECT_EQ(Last().clock, 7 + kMarginMin);
@@ -75,8 +80,8 @@ TEST_F(CodecSwitchesTest, AWorkerThatHasAgreedMayGoOnBeyondIt) {
 
 TEST_F(CodecSwitchesTest, AnOlderMapSaysNothingOfIt) {
   Switch(1);
-  switches_.OnAck(10, version_ - 1, 0);
-  switches_.OnAck(11, version_ - 1, 0);
+  switches_.OnAck(10, version_ - 1, 0, 0);
+  switches_.OnAck(11, version_ - 1, 0, 0);
   EXPECT_FALSE(Last().decided);
 }
 
@@ -98,21 +103,51 @@ TEST_F(CodecSwitchesTest, WorkersThatJoinMeanwhileAreAwaited) {
   EXPECT_TRUE(Last().decided);
 }
 
-TEST_F(CodecSwitchesTest, TheNextOneWaitsForAllToReachTheLast) {
-  Ack(10, 90);
+TEST_F(CodecSwitchesTest, WithRoomTheNextOneDoesNotWaitForTheLast) {
   Switch(1);
-  Ack(10, 90), Ack(11, 2);
+  Ack(10, 0), Ack(11, 0);
   ASSERT_TRUE(Last().decided);
   const std::uint64_t first = Last().clock;
   Switch(0);
-  EXPECT_THAT(switches_.entries(), SizeIs(2));
-  Ack(10, first), Ack(11, 3);
-  EXPECT_FALSE(Last().decided);
-  switches_.Tick();
-  Ack(10, first + 1), Ack(11, first);
+  Ack(10, 0), Ack(11, 0);
   EXPECT_TRUE(Last().decided);
+  EXPECT_GT(Last().clock, first);
   EXPECT_EQ(Last().before, 1u);
   EXPECT_EQ(Last().choice, 0u);
+  EXPECT_THAT(switches_.entries(), SizeIs(2));
+}
+
+TEST_F(CodecSwitchesTest, WithoutRoomItWaitsUntilNothingIsUnderWayFromBeforeTheFirst) {
+  Switch(1);
+  Ack(10, 0), Ack(11, 0);
+  const std::uint64_t first = Last().clock;
+  Switch(2);
+  Ack(10, 0), Ack(11, 0);
+  Switch(1);
+  Ack(10, 1), Ack(11, 1);
+  EXPECT_FALSE(Last().decided);
+  EXPECT_THAT(switches_.entries(), SizeIs(kToldMax + 1));
+  switches_.Tick();
+  Ack(10, first), Ack(11, first, first - 1);  // of which a request is under way
+  EXPECT_FALSE(Last().decided);
+  switches_.Tick();
+  Ack(11, first, first);
+  Ack(10, first);
+  EXPECT_TRUE(Last().decided);
+  EXPECT_THAT(switches_.entries(), SizeIs(kToldMax));
+  EXPECT_EQ(switches_.OldestChoice(kTable), 1u);
+}
+
+TEST_F(CodecSwitchesTest, AWorkerThatIsNotHeardOfMayBeInAnyClock) {
+  Switch(1);
+  Ack(10, 0), Ack(11, 0);
+  Switch(2);
+  Ack(10, 0), Ack(11, 0);
+  workers_.push_back(12);
+  Ack(10, 90), Ack(11, 90);
+  EXPECT_THAT(switches_.entries(), SizeIs(2));
+  Ack(12, 90);
+  EXPECT_THAT(switches_.entries(), SizeIs(1));
 }
 
 // However long that takes, the clock does not run away from the workers.
@@ -160,11 +195,12 @@ TEST_F(CodecSwitchesTest, GoesOnAfterARestart) {
   Switch(1);
   Ack(10, 0), Ack(11, 0);
   Switch(2);
-  CodecSwitches next([this] { return workers_; }, [] {});
+  CodecSwitches next(
+      kToldMax, [this] { return workers_; }, [] {});
   next.Restore(switches_.entries());
   EXPECT_EQ(next.entries(), switches_.entries());
   next.Published(9);
-  next.OnAck(10, 9, kMarginMin), next.OnAck(11, 9, kMarginMin);
+  next.OnAck(10, 9, kMarginMin, kMarginMin), next.OnAck(11, 9, kMarginMin, kMarginMin);
   EXPECT_TRUE(next.entries().back().decided);
   EXPECT_EQ(next.CurrentOf(kTable).choice, 2u);
 }

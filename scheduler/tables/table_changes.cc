@@ -39,7 +39,7 @@ TableChanges::TableChanges(const TableCatalogue::Members* members, absl::Duratio
       timeout_(timeout),
       send_(std::move(send)),
       changed_(changed),
-      switches_(std::move(workers), std::move(changed)) {}
+      switches_(proto::kTableSettingsToldMax, std::move(workers), std::move(changed)) {}
 
 void TableChanges::Change(const TableCatalogue::Entry& table, const TableSpec& wanted,
                           std::uint32_t trial, std::optional<std::uint64_t> from, absl::Time now,
@@ -167,12 +167,23 @@ void TableChanges::Decided(std::uint32_t table, std::uint64_t clock) {
   std::vector<proto::TableSettings>& all = settings_[table];
   all.back().since = clock;
   all.back().decided = true;
-  if (all.size() >
-      (runtime::Planted<"settings-of-slow-workers-forgotten">() ? 1 : proto::kTableSettingsToldMax))
-    all.erase(all.begin());
+  DropUnneeded();
   ++changes_;
   const auto pending = pending_.extract(table);  // after a restart there is none
   if (!pending.empty()) pending.mapped().done(clock);
+}
+
+void TableChanges::DropUnneeded() {
+  for (auto& [table, settings] : settings_) {
+    const std::uint32_t oldest = switches_.OldestChoice(table);
+    std::erase_if(settings, [&](const auto& one) { return one.number < oldest; });
+  }
+}
+
+void TableChanges::OnAck(std::uint32_t worker, std::uint64_t version, std::uint64_t clock,
+                         std::uint64_t oldest) {
+  switches_.OnAck(worker, version, clock, oldest);
+  DropUnneeded();
 }
 
 void TableChanges::Fail(std::uint32_t table, const absl::Status& why) {
@@ -249,12 +260,7 @@ void TableChanges::Restore(const std::vector<proto::TableSettings>& entries,
                               .choice = one.number,
                               .clock = one.since,
                               .decided = one.decided};
-    // The last one that is decided, and the one that is announced.
-    if (!switches.empty() && switches.back().table == one.table && one.decided) {
-      switches.back() = change;
-    } else {
-      switches.push_back(change);
-    }
+    switches.push_back(change);
   }
   switches_.Restore(switches,
                     [this](std::uint32_t table, std::uint64_t clock) { Decided(table, clock); });

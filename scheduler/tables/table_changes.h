@@ -60,9 +60,8 @@ class TableChanges {
 
   // As CodecSwitches.
   void Published(std::uint64_t version) { switches_.Published(version); }
-  void OnAck(std::uint32_t worker, std::uint64_t version, std::uint64_t clock) {
-    switches_.OnAck(worker, version, clock);
-  }
+  void OnAck(std::uint32_t worker, std::uint64_t version, std::uint64_t clock,
+             std::uint64_t oldest);
   void WorkersChanged() { switches_.WorkersChanged(); }
   void AnnounceAgain() { switches_.Tick(); }
 
@@ -101,6 +100,7 @@ class TableChanges {
   void AnnounceIfAgreed(std::uint32_t table);
   void Add(const proto::TableSettings& settings);
   void Decided(std::uint32_t table, std::uint64_t clock);
+  void DropUnneeded();
 
   const TableCatalogue::Members* const members_;
   const absl::Duration resend_interval_, timeout_;

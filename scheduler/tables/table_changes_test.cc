@@ -48,7 +48,9 @@ class TableChangesTest : public testing::Test, public TableCatalogue::Members {
     spec.updater.parameters["learning_rate"] = rate;
     return spec;
   }
-  void Ack(std::uint32_t worker, std::uint64_t clock) { changes_->OnAck(worker, version_, clock); }
+  void Ack(std::uint32_t worker, std::uint64_t clock) {
+    changes_->OnAck(worker, version_, clock, clock);
+  }
 
   std::vector<std::uint32_t> LivingServers() const override { return servers_; }
   std::string Describe(std::uint32_t node) const override { return absl::StrCat("server ", node); }
@@ -66,7 +68,7 @@ class TableChangesTest : public testing::Test, public TableCatalogue::Members {
 };
 
 TEST_F(TableChangesTest, HoldsFromAClockThatNobodyHadReachedOnceServersAndWorkersKnow) {
-  changes_->OnAck(10, 5, 7);
+  changes_->OnAck(10, 5, 7, 7);
   Change(WithRate(0.25));
   ASSERT_THAT(asked_, SizeIs(2));
   EXPECT_EQ(asked_[0].second.of, 4u);
@@ -236,9 +238,8 @@ TEST_F(TableChangesTest, GoesOnAfterARestart) {
   changes_->Published(++version_);
   EXPECT_EQ(changes_->entries(), kept);
   EXPECT_EQ(changes_->SpecOf(table_), WithRate(0.25));
-  // It is decided once all have passed the one before.
-  Ack(10, kept[0].since);
-  Ack(11, kept[0].since);
+  Ack(10, 0);
+  Ack(11, 0);
   EXPECT_EQ(changes_->SpecOf(table_), WithRate(0.125));
   EXPECT_TRUE(changes_->entries()[1].decided);
 }
@@ -270,14 +271,33 @@ TEST_F(TableChangesTest, AskedForAgainAfterARestartItIsTheSameChange) {
   EXPECT_FALSE(changes_->changing(4));
 }
 
-TEST_F(TableChangesTest, TellsTheLastOnesAlone) {
-  for (std::uint32_t i = 1; i <= 2 * proto::kTableSettingsToldMax; ++i) {
-    Change(WithRate(1.0 / i), /*from=*/i);
+// Settings stay as long as a worker may push in a clock that they held in.
+TEST_F(TableChangesTest, TellsThoseThatAreStillNeeded) {
+  std::uint64_t clock = 0;
+  for (std::uint32_t i = 1; i <= proto::kTableSettingsToldMax; ++i) {
+    Change(WithRate(1.0 / (i + 2)));
     Agree(2);
     Agree(3);
+    Ack(10, clock);
+    changes_->OnAck(11, version_, clock, 0);  // a push of clock 0 is under way
+    ASSERT_TRUE(told_.has_value()) << i;
+    clock = told_->value();
   }
   EXPECT_THAT(changes_->entries(), SizeIs(proto::kTableSettingsToldMax));
-  EXPECT_EQ(changes_->entries().back().number, 2 * proto::kTableSettingsToldMax);
+  EXPECT_EQ(changes_->entries().front().number, 1u);
+  Change(WithRate(2));
+  Agree(2);
+  Agree(3);
+  Ack(10, clock);
+  changes_->OnAck(11, version_, clock, 0);
+  EXPECT_FALSE(told_.has_value());
+  changes_->AnnounceAgain();
+  Ack(10, clock);
+  Ack(11, clock);
+  EXPECT_TRUE(told_.has_value());
+  EXPECT_EQ(changes_->entries().back().number, proto::kTableSettingsToldMax + 1);
+  // The settings before those of the oldest clock, and these.
+  EXPECT_LE(changes_->entries().size(), 3u);
 }
 
 }  // namespace

@@ -63,6 +63,14 @@ void Ticker::OnAck(Link* link, const proto::ClockAck& ack) {
   requests_->OnStable(link, std::min(ack.stable, clock_));
 }
 
+std::uint64_t Ticker::OldestClock() const {
+  std::uint64_t oldest = std::min(clock_, requests_->OldestClock());
+  for (const auto& [place, link] : servers_->links()) {
+    if (Behind(*link)) oldest = std::min(oldest, std::max(link->clock_acked, since_));
+  }
+  return oldest;
+}
+
 bool Ticker::acknowledged() const {
   return std::none_of(servers_->links().begin(), servers_->links().end(),
                       [this](const auto& entry) { return Behind(*entry.second); });

@@ -37,6 +37,8 @@ class Ticker {
   void OnAck(Link* link, const proto::ClockAck& ack);
   // Sends again what is due.
   void Look();
+  // The oldest clock of which a tick or a request is under way to a head, or may be sent yet.
+  std::uint64_t OldestClock() const;
   // Whether every thread that leads a shard knows the clock.
   bool acknowledged() const;
   void Stop() { resend_.Clear(); }

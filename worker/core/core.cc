@@ -352,6 +352,10 @@ absl::Status Core::TakeResiduals(const SavedResiduals& saved) {
 
 // ---- operations and clocks ----
 
+void Core::GiveUp(const std::shared_ptr<Operation>& operation, absl::Status why) {
+  operations_.GiveUp(operation, std::move(why));
+}
+
 std::shared_ptr<Operation> Core::Submit(absl::StatusOr<Sliced> sliced, const Terms& terms,
                                         Operation::Completion completion) {
   absl::Status status = Usable();

@@ -88,12 +88,18 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
   // operation is marked done instead.
   std::shared_ptr<Operation> Submit(absl::StatusOr<Sliced> sliced, const Terms& terms,
                                     Operation::Completion completion);
+  // Ends an operation that cannot be answered, with that error: UNKNOWN where a part of its push
+  // may have been applied.
+  void GiveUp(const std::shared_ptr<Operation>& operation, absl::Status why);
   // For Slice, which exports the user's memory. Any thread.
   const std::shared_ptr<Poster>& poster() const { return poster_; }
 
   // Ends this worker's clock. DATA_LOSS if a push that had been accepted was refused since.
   absl::Status Clock();
   std::uint64_t clock() const override { return ticker_ == nullptr ? 0 : ticker_->clock(); }
+  std::uint64_t oldest_clock() const override {
+    return ticker_ == nullptr ? 0 : ticker_->OldestClock();
+  }
   void Barrier(Group group, const std::string& name, absl::Duration timeout, Done done);
   void Call(std::uint32_t server_rank, const std::string& handler, runtime::Buffer request,
             absl::Duration timeout, Calls::Done done);

@@ -169,6 +169,10 @@ void Operations::Fail(const std::shared_ptr<Operation>& operation, absl::Status 
   Finish(operation);
 }
 
+void Operations::GiveUp(const std::shared_ptr<Operation>& operation, absl::Status why) {
+  if (operation->stage == Operation::Stage::kAsking) Fail(operation, std::move(why));
+}
+
 void Operations::FailLost(const std::vector<Failover::Lost>& lost) {
   for (const auto& [operation, shard] : lost) {
     if (operation->stage != Operation::Stage::kAsking) continue;

@@ -55,6 +55,8 @@ class Operations final : public Requests::Listener {
   // Requests::Listener
   void OnAnswer(Request& request, const Link& link, const proto::Reply& reply,
                 std::span<runtime::Buffer> payload) override;
+  // Ends the operation, unless it has its result: UNKNOWN where a part of its push may be applied.
+  void GiveUp(const std::shared_ptr<Operation>& operation, absl::Status why);
   // Ends operations whose shards are lost.
   void FailLost(const std::vector<Failover::Lost>& lost);
   // Ends all operations and forgets all requests: the worker is over.

@@ -1,6 +1,7 @@
 #include "worker/requests/requests.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -143,6 +144,14 @@ void Requests::OnFinalAnswer(ShardQueue* queue, const Link& link, const proto::R
 
 void Requests::OnAcks(Link* link, const proto::PushAcks& acks) {
   for (const proto::PushAck& ack : acks.acks) OnReply(link, proto::ReplyOf(acks, ack), {});
+}
+
+std::uint64_t Requests::OldestClock() const {
+  std::uint64_t oldest = std::numeric_limits<std::uint64_t>::max();
+  for (const ShardQueue& queue : queues_) {
+    queue.ForEach([&](const Request& request) { oldest = std::min(oldest, request.clock); });
+  }
+  return oldest;
 }
 
 // ---- ends without an answer ----

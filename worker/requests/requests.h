@@ -93,6 +93,9 @@ class Requests final : public Servers::ReplyListener {
     return retained_.HasBefore(clock, link);
   }
   bool RetainsBefore(std::uint64_t clock) const { return retained_.HasBefore(clock); }
+  // The smallest clock of the requests that are not settled; the largest number where there is
+  // none.
+  std::uint64_t OldestClock() const;
   void ResendRetained(Link* link) { retained_.Resend(link); }
   absl::Status TakeRefusal() { return retained_.TakeRefusal(); }
 
