@@ -71,8 +71,8 @@ struct Config {
   absl::Duration heartbeat_interval = absl::Seconds(1);
   // LEEWAY_FAILURE_TIMEOUT_MS: a node that is silent for so long is dead (scheduler decides)
   absl::Duration failure_timeout = absl::Seconds(10);
-  // LEEWAY_SUSPICION_MS: a server whose connection broke is dead if it does not come back within
-  // this time (scheduler decides)
+  // LEEWAY_SUSPICION_MS: a worker, or with replicas a server, whose connections broke is dead if it
+  // does not come back within this time (scheduler decides)
   absl::Duration suspicion = absl::Seconds(1);
   // LEEWAY_DRAIN_TIMEOUT_MS: a server that gets SIGTERM waits so long for its shards to move; 0: it
   // ends at once, with its shards

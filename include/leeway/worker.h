@@ -52,6 +52,11 @@
 // or of this process; the text names the setting to change. FAILED_PRECONDITION: the call cannot be
 // made now (the worker has left, is a reader, or waits within Options::done). Once the cluster has
 // ended, or this worker was declared dead (ABORTED), every call fails with the reason.
+//
+// fork(). A worker, its tables and its tickets belong to the process that connected. In a child
+// every call fails with FAILED_PRECONDITION, and to destroy them, or to exit, touches nothing that
+// the parent uses. A child may connect a worker of its own. Memory of Worker::Allocate is shared
+// with the parent, as all shared mappings are.
 #ifndef LEEWAY_WORKER_H_
 #define LEEWAY_WORKER_H_
 
@@ -90,7 +95,8 @@ struct Options {
   bool copy = false;                    // push: copy the data before returning
   int priority = 0;                     // higher goes first; see Priorities above
   // Called once when the operation completes, on the thread that turns the library's loop (possibly
-  // the caller's own, within another call). It must not block or wait on tickets.
+  // the caller's own, within another call). It must not block or wait on tickets. A Worker that is
+  // destroyed within it leaves the cluster a little later, on a thread of its own.
   std::function<void(const absl::Status&)> done;
 };
 
@@ -142,8 +148,9 @@ class Table {
     return PullDense(DTypeOf<T>, values.data(), values.size(), std::move(options));
   }
   // Pushes, then pulls the table's values after that push. In BSP that is after this iteration: the
-  // pull is answered once every worker has called Clock(), so call Clock() before Wait(); waiting
-  // without it fails at once with FAILED_PRECONDITION.
+  // pull is answered once every worker has called Clock(), so call Clock() before Wait(). Waiting
+  // without it ends the operation at once: with UNKNOWN if the push was under way, otherwise with
+  // FAILED_PRECONDITION. From then on nothing reads or writes the arrays.
   template <class T>
   Ticket PushPull(std::span<const T> values, std::span<T> result, Options options = {}) const {
     return PushPullDense(DTypeOf<T>, values.data(), values.size(), result.data(), result.size(),

@@ -1,5 +1,6 @@
 #include "runtime/log/log.h"
 
+#include <pthread.h>
 #include <spdlog/logger.h>
 #include <spdlog/sinks/stdout_sinks.h>
 
@@ -32,18 +33,23 @@ spdlog::level::level_enum ToSpdlog(LogLevel level) {
 }
 
 struct Output {
-  Output() : logger("leeway", std::make_shared<spdlog::sinks::stderr_sink_mt>()) {
+  Output() : logger("leeway", std::make_shared<spdlog::sinks::stderr_sink_st>()) {
     logger.set_level(spdlog::level::trace);  // LogEnabled decides
     logger.set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %l %v");
   }
-  spdlog::logger logger;
   std::mutex mutex;
-  std::string name;  // under mutex
+  spdlog::logger logger;  // under mutex
+  std::string name;       // likewise
 };
 
-// Never destroyed: threads may log until the process is gone.
+// Never destroyed: threads may log until the process is gone. fork() takes the lock first, so that
+// no other thread holds it when a child gets a copy of it.
 Output& TheOutput() {
-  static Output* const output = new Output;
+  static Output* const output = [] {
+    const auto unlock = [] { TheOutput().mutex.unlock(); };
+    ::pthread_atfork([] { TheOutput().mutex.lock(); }, unlock, unlock);
+    return new Output;
+  }();
   return *output;
 }
 
@@ -85,11 +91,9 @@ bool LogEnabled(LogLevel level) {
 
 void LogLine(LogLevel level, absl::string_view line) {
   Output& output = TheOutput();
+  const std::lock_guard lock(output.mutex);
   std::string text;
-  {
-    const std::lock_guard lock(output.mutex);
-    if (!output.name.empty()) text = absl::StrCat(output.name, ": ");
-  }
+  if (!output.name.empty()) text = absl::StrCat(output.name, ": ");
   // Control characters from a peer or a file would break the line.
   absl::StrAppend(&text, HasControl(line) ? absl::Utf8SafeCEscape(line) : std::string(line));
   output.logger.log(ToSpdlog(level), spdlog::string_view_t(text.data(), text.size()));

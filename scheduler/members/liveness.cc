@@ -96,10 +96,12 @@ bool Liveness::IsCutOff(bool somebody_is_silent) {
          Now() - *cut_off_since_ < config_->scheduler_timeout;
 }
 
-// Only a server without connections is suspected, and only where its shards have other replicas.
+// Only a member without connections is suspected: a worker, whose process has ended without leaving
+// or soon comes back, and a server whose shards have other replicas.
 void Liveness::Suspect(const Node& node) {
   if (!owner_->running() || !node.alive() || node.peer != 0 || node.pulse != 0) return;
-  if (node.role != Role::kServer || !members_->complete() || config_->replication < 2) return;
+  if (!members_->complete()) return;
+  if (node.role == Role::kServer && config_->replication < 2) return;
   const auto [suspect, first] =
       suspects_.try_emplace(node.id, loop_, [this, id = node.id] { SuspicionOver(id); });
   if (first) suspect->second.SetAfter(SuspicionPatience());
@@ -108,7 +110,7 @@ void Liveness::Suspect(const Node& node) {
 void Liveness::SuspicionOver(std::uint32_t node) {
   suspects_.erase(node);
   Node* const silent = members_->Find(node);
-  if (silent == nullptr || !silent->alive() || !owner_->running() || !CanBeTakenOver(*silent)) {
+  if (silent == nullptr || !silent->alive() || !owner_->running() || !CanBeSpared(*silent)) {
     return;
   }
   owner_->OnDead(silent, absl::StrCat("its connections broke, and it has not come back for ",
@@ -120,17 +122,18 @@ absl::Duration Liveness::SuspicionPatience() const {
   return std::min(config_->suspicion, config_->failure_timeout);
 }
 
-// True if other servers have every shard of this one, and one of them is connected. If none is
-// connected, the scheduler's own connections broke. The last replica of a shard is waited for until
-// the failure timeout (FindDead), since nothing can replace it.
-bool Liveness::CanBeTakenOver(const Node& server) const {
-  if (owner_->IsLastReplica(server.rank) && !runtime::Planted<"last-replica-suspected">()) {
+// True if another server is connected, and, where the node is a server, others have every shard of
+// it. If none is connected, the scheduler's own connections broke. The last replica of a shard is
+// waited for until the failure timeout (FindDead), since nothing can replace it.
+bool Liveness::CanBeSpared(const Node& node) const {
+  if (node.role == Role::kServer && owner_->IsLastReplica(node.rank) &&
+      !runtime::Planted<"last-replica-suspected">()) {
     return false;
   }
   const std::vector<Node*> servers = members_->Alive(Role::kServer);
-  return std::ranges::any_of(servers, [&server](const Node* other) {
-    return other->id != server.id && (runtime::Planted<"suspected-though-nobody-reached">() ||
-                                      other->peer != 0 || other->pulse != 0);
+  return std::ranges::any_of(servers, [&node](const Node* other) {
+    return other->id != node.id && (runtime::Planted<"suspected-though-nobody-reached">() ||
+                                    other->peer != 0 || other->pulse != 0);
   });
 }
 

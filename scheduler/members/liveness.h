@@ -1,5 +1,6 @@
-// Liveness decides which nodes are dead: those that are silent for the failure timeout, and, where
-// another server can take over, servers whose connections broke and that do not come back soon.
+// Liveness decides which nodes are dead: those that are silent for the failure timeout, and
+// workers, and servers that another one can take over from, whose connections broke and that do not
+// come back soon.
 //
 // When no server is heard any more, the scheduler takes itself for cut off and declares nobody dead
 // for Config::scheduler_timeout. Owned by the scheduler; lives on its loop. Time in which the
@@ -63,7 +64,7 @@ class Liveness {
   bool IsCutOff(bool somebody_is_silent);
   void SuspicionOver(std::uint32_t node);
   absl::Duration SuspicionPatience() const;
-  bool CanBeTakenOver(const Node& server) const;
+  bool CanBeSpared(const Node& node) const;
   void Trust(std::uint32_t node);
   absl::Time Now() const { return loop_->Now(); }
 

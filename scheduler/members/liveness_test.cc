@@ -125,6 +125,22 @@ TEST_F(LivenessTest, AServerThatIsHeardAgainIsNoLongerSuspected) {
   EXPECT_THAT(dead_, IsEmpty());
 }
 
+// Its process has ended without leaving.
+TEST_F(LivenessTest, AWorkerWhoseConnectionsBrokeIsDeadAfterTheSuspicion) {
+  config_.replication = 1;
+  Break(worker_);
+  Pass(config_.suspicion + 2 * config_.heartbeat_interval, {servers_[0], servers_[1]});
+  EXPECT_THAT(dead_, ElementsAre(worker_));
+  EXPECT_THAT(why_, HasSubstr("LEEWAY_SUSPICION_MS"));
+}
+
+TEST_F(LivenessTest, AWorkerIsNotSuspectedWhereNoServerIsConnectedEither) {
+  for (Node* const server : servers_) server->peer = 0;
+  Break(worker_);
+  Pass(config_.suspicion + 2 * config_.heartbeat_interval, {servers_[0], servers_[1]});
+  EXPECT_THAT(dead_, IsEmpty());
+}
+
 TEST_F(LivenessTest, TheLastReplicaIsNotSuspected) {
   last_ = {1};
   Break(servers_[1]);

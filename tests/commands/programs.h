@@ -8,6 +8,7 @@ inline constexpr char kLeeway[] = LEEWAY_BINARY;
 inline constexpr char kHello[] = HELLO_BINARY;
 inline constexpr char kReader[] = READER_BINARY;
 inline constexpr char kRudeWorker[] = RUDE_WORKER_BINARY;
+inline constexpr char kWorkerLife[] = WORKER_LIFE_BINARY;
 
 }  // namespace leeway::tests
 

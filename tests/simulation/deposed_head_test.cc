@@ -17,6 +17,8 @@ class DeposedHead : public PromiseTest {
   // 20 clocks and pulls. `answers`: the delay of the scheduler's messages to the old head.
   Pulled ReadThere(absl::Duration answers = absl::ZeroDuration()) {
     SimCluster::Setup setup = Base(2, 2, 2);
+    // Worker 0 is not taken for dead before the head is deposed.
+    setup.config.suspicion = kFailureTimeout;
     StartAll(setup);
     table_ = Create(Dense(Consistency::Ssp(1)));
     for (int i = 0; i < 10; ++i) {

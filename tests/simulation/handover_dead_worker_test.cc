@@ -25,7 +25,9 @@ class HandoverDeadWorker : public PromiseTest {
 };
 
 TEST_F(HandoverDeadWorker, ADrainedServerHandsOverWhatItGaveToNoOne) {
-  StartAll(Base(3, 2, 2, kShards));
+  SimCluster::Setup setup = Base(3, 2, 2, kShards);
+  setup.config.suspicion = kFailureTimeout;  // the death is told during the handover
+  StartAll(setup);
   TableSpec spec = TableSpec::Sparse("t", 1);
   spec.consistency = Consistency::Bsp();
   spec.aggregate = Aggregate::kMean;

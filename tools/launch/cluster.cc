@@ -87,7 +87,8 @@ absl::StatusOr<std::map<std::string, std::string>> CommonEnvironment(const Clust
 
 absl::Duration EndGrace() {
   const absl::StatusOr<Config> config = Config::FromEnvironment();
-  const absl::Duration end_grace = absl::Seconds(3);
+  // A scheduler waits up to 5 s for nodes that it tells that the cluster ends.
+  const absl::Duration end_grace = absl::Seconds(6);
   return config.ok() && config->checkpoint_at_end ? end_grace + config->checkpoint_timeout
                                                   : end_grace;
 }

@@ -180,24 +180,24 @@ TEST(LaunchTest, CompletesLinesWrittenInParts) {
   EXPECT_THAT(launcher.AllLines(), ElementsAre("worker 0 | abc", "worker 0 | d"));
 }
 
-// A server that fails `failures` times and then goes on, and a worker that runs until it does.
+// A server that fails `failures` times and then serves, and a worker that runs until it does. The
+// server ends with the worker.
 std::vector<ProcessSpec> FailingServer(const std::string& folder, int failures) {
   ProcessSpec server =
       Script("server 0",
              absl::StrCat("n=$(cat ", folder, "/n 2>/dev/null || echo 0); echo $((n + 1)) > ",
                           folder, "/n; [ $n -lt ", failures, " ] && kill -9 $$; touch ", folder,
-                          "/up; sleep 1000"),
+                          "/up; while [ ! -e ", folder, "/over ]; do sleep 0.01; done"),
              false);
   server.may_restart = true;
-  return {server, Script("worker 0", absl::StrCat("while [ ! -e ", folder,
-                                                  "/up ]; do sleep 0.01; "
-                                                  "done"))};
+  return {server, Script("worker 0", absl::StrCat("while [ ! -e ", folder, "/up ]; do sleep 0.01; ",
+                                                  "done; touch ", folder, "/over"))};
 }
 
 TEST(LaunchTest, AServerThatFailsIsStartedAgain) {
   const runtime::TempFolder temp_folder;
   const std::string& folder = temp_folder.path();
-  Launcher launcher(FailingServer(folder, 2), absl::Seconds(30), absl::Milliseconds(1), 2);
+  Launcher launcher(FailingServer(folder, 2), absl::Seconds(30), absl::Seconds(30), 2);
   EXPECT_THAT(launcher.AllLines(),
               ElementsAre("server 0 was killed by signal 9 (Killed); another is started in its "
                           "place (1 of 2)",
@@ -209,7 +209,7 @@ TEST(LaunchTest, AServerThatFailsIsStartedAgain) {
 TEST(LaunchTest, ButNotForEver) {
   const runtime::TempFolder temp_folder;
   const std::string& folder = temp_folder.path();
-  Launcher launcher(FailingServer(folder, 100), absl::Seconds(30), absl::Milliseconds(1), 2);
+  Launcher launcher(FailingServer(folder, 100), absl::Seconds(30), absl::Seconds(30), 2);
   const std::vector<std::string> lines = launcher.AllLines();
   ASSERT_EQ(lines.size(), 4u);
   EXPECT_THAT(lines[2], HasSubstr("2 have been started again already, and 2 may"));
@@ -265,11 +265,13 @@ TEST(LaunchTest, AFileThatCannotBeRun) {
   EXPECT_EQ(launcher.Wait(), 127);
 }
 
-TEST(LaunchTest, WhoServesIsStoppedWhenTheWorkIsDone) {
+TEST(LaunchTest, AClusterThatOutlivesItsWorkersIsStoppedAndIsAFailure) {
   Launcher launcher({Script("scheduler", "sleep 1000", false), Script("worker 0", "true")},
                     absl::Seconds(30), absl::Milliseconds(1));
-  EXPECT_THAT(launcher.AllLines(), ElementsAre());
-  EXPECT_EQ(launcher.Wait(), 0);
+  EXPECT_THAT(launcher.AllLines(),
+              ElementsAre(testing::AllOf(HasSubstr("never joined it or ended without leaving it"),
+                                         EndsWith("stopping scheduler"))));
+  EXPECT_EQ(launcher.Wait(), 1);
 }
 
 TEST(LaunchTest, WhoServesIsAskedAgainOnceTheWorkHasEnded) {

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "runtime/base/monotonic_time.h"
 #include "tools/launch/lines.h"
 #include "tools/launch/signals.h"
@@ -26,6 +27,7 @@ constexpr std::size_t kReadBytes = 64 << 10;
 constexpr int kReadsMax = 16;
 
 constexpr int kBrokenPipeCode = 128 + SIGPIPE;
+constexpr int kNotOverCode = 1;
 
 // One stream of one process.
 struct Channel {
@@ -54,7 +56,7 @@ class Supervisor {
       HandleSignals();
       const absl::Time now = runtime::MonotonicNow();
       RestartWhoIsDue(now);
-      if (!stopping_ && now >= end_by_) Stop(SIGTERM);
+      if (!stopping_ && now >= end_by_) Fail(kNotOverCode, DescribeRest());
       if (stopping_ && now >= ask_again_at_ && WorkIsDone()) {
         ask_again_at_ = absl::InfiniteFuture();
         SignalAll(SIGTERM);
@@ -208,6 +210,18 @@ class Supervisor {
     for (const Member& member : members_) {
       if (member.running) kill(-member.pid, signal);
     }
+  }
+
+  // The work has ended, and those that serve it go on.
+  std::string DescribeRest() const {
+    std::vector<absl::string_view> names;
+    for (std::size_t i = 0; i < specs_.size(); ++i) {
+      if (members_[i].running) names.push_back(specs_[i].name);
+    }
+    return absl::StrCat(
+        "the workers have ended, but the cluster has not: one of them never joined "
+        "it or ended without leaving it (Worker::Leave, ~Worker); stopping ",
+        absl::StrJoin(names, ", "));
   }
 
   bool AnyRunning() const {

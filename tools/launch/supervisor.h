@@ -32,8 +32,9 @@ struct SupervisorOptions {
   absl::Duration restart_pause = absl::Seconds(1);
   // Events of processes, for people: one line without its end.
   std::function<void(absl::string_view line)> on_event = [](absl::string_view) {};
-  // The time that serving processes may go on once the work is done, before their first SIGTERM.
-  absl::Duration end_grace = absl::Seconds(3);
+  // The time that serving processes may go on once the work is done. Longer, and they are stopped
+  // and that is a failure: the work was never done for them, or has not told them that it is.
+  absl::Duration end_grace = absl::Seconds(6);
 };
 
 struct SupervisorResult {

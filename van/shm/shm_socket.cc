@@ -37,7 +37,8 @@ Name NameOf(const std::string& name) {
 static_assert(kNamePrefix.size() + kShmNameBytesMax < sizeof(sockaddr_un::sun_path));
 
 UniqueFd NewSocket() {
-  return UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  return UniqueFd::ClosedInChildren(
+      ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
 absl::Status SocketError(absl::string_view what) {
@@ -106,7 +107,8 @@ absl::StatusOr<UniqueFd> ListenOnShmName(const std::string& name) {
 }
 
 std::optional<UniqueFd> AcceptShm(int listener, bool* out_of_descriptors) {
-  UniqueFd fd(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  UniqueFd fd = UniqueFd::ClosedInChildren(
+      ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   *out_of_descriptors =
       !fd && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS);
   if (!fd) return std::nullopt;

@@ -41,7 +41,7 @@ absl::StatusOr<SocketAddress> AddressOf(const ResolvedHost& host, std::uint16_t 
 }
 
 UniqueFd NewSocket(const ResolvedHost& host) {
-  return UniqueFd(
+  return UniqueFd::ClosedInChildren(
       ::socket(host.v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
@@ -144,8 +144,8 @@ TcpAccepted AcceptTcp(int listener) {
   SocketAddress peer;
   do {
     peer.size = sizeof(sockaddr_storage);
-    accepted.fd =
-        UniqueFd(::accept4(listener, peer.generic(), &peer.size, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    accepted.fd = UniqueFd::ClosedInChildren(
+        ::accept4(listener, peer.generic(), &peer.size, SOCK_CLOEXEC | SOCK_NONBLOCK));
     // Errors of a connection from before it was accepted are ignored.
   } while (!accepted.fd && (errno == EINTR || errno == ECONNABORTED || errno == EPROTO));
   if (accepted.fd) {

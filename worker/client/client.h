@@ -25,7 +25,9 @@ class Client {
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  const std::shared_ptr<Session>& session() const { return session_; }
+  // A copy, so that the session outlives a call of it within which this is destroyed (by a
+  // callback).
+  std::shared_ptr<Session> session() const { return session_; }
 
   // As Worker::Connect, over a network that is shared with others, for whole clusters in one
   // process. `host` and `factory` outlive the worker; the factory's loops must be real ones.

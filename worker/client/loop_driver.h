@@ -54,8 +54,10 @@ class LoopDriver {
   // Under the lock: what a thread waits for may hold now.
   void Notify() { notified_ = true; }
 
-  // Ends the helper thread. Other calls still work.
+  // Ends the helper thread. Other calls still work. Not from within a callback.
   void Stop();
+  // Whether this thread is in a callback of this driver.
+  bool InCallback() const;
 
  private:
   using Lock = std::unique_lock<std::mutex>;
@@ -65,7 +67,6 @@ class LoopDriver {
   void WakeOthers();
   void Sleep(Lock& lock);
   void Help();
-  bool InCallback() const;
 
   std::mutex mutex_;
   runtime::RealLoop loop_;

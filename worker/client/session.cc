@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <new>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -35,9 +36,24 @@ std::vector<std::string> TextsOf(const TableChange& change) {
   return texts;
 }
 
+absl::Status InChild() {
+  return absl::FailedPreconditionError(
+      "this worker belongs to the parent of this process: after fork() a child connects a worker "
+      "of its own (Worker::Connect)");
+}
+
 absl::Status InCallback() {
   return absl::FailedPreconditionError(
       "an operation's callback must not wait: it runs on the thread that would be waited for");
+}
+
+// The ticket of an operation that fails at once.
+Ticket Failed(const absl::Status& why, const Options& options) {
+  std::shared_ptr<Operation> operation = Operation::New();
+  operation->result = why;
+  if (options.done != nullptr) options.done(why);
+  operation->MarkDone(why);
+  return Ticket(std::move(operation));
 }
 
 absl::StatusOr<Sliced> SliceIfThereIsMemory(const Access& access,
@@ -69,8 +85,21 @@ Session::Session(const Config& config, World world)
 
 Session::~Session() { Close(); }
 
+// The threads of an inherited session do not exist here, and what its destruction would say to
+// others they would hear from the parent: it stays in memory.
+void Session::Destroy::operator()(Session* session) const {
+  if (!session->inherited()) {
+    delete session;
+    return;
+  }
+  static auto& kept = *new std::vector<Session*>;  // in sight of a leak checker
+  kept.push_back(session);
+}
+
+absl::Status Session::OfThisProcess() const { return inherited() ? InChild() : absl::OkStatus(); }
+
 absl::StatusOr<std::shared_ptr<Session>> Session::Connect(const Config& config, World world) {
-  std::shared_ptr<Session> session(new Session(config, std::move(world)));
+  std::shared_ptr<Session> session(new Session(config, std::move(world)), Destroy());
   absl::Status status =
       session->AskStatus([&](Core& core, Core::Done ready) { core.Start(std::move(ready)); });
   LEEWAY_RETURN_IF_ERROR(status);
@@ -85,6 +114,7 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Connect(const Config& config, 
 template <class T>
 absl::StatusOr<T> Session::Ask(
     absl::FunctionRef<void(Core&, absl::AnyInvocable<void(absl::StatusOr<T>)>)> start) {
+  LEEWAY_RETURN_IF_ERROR(OfThisProcess());
   // Shared with the callback, which may run after a thread that must not wait has returned.
   auto answer = std::make_shared<std::optional<absl::StatusOr<T>>>();
   driver_.Do([&] {
@@ -124,6 +154,7 @@ absl::StatusOr<std::shared_ptr<const TableInfo>> Session::OpenTable(absl::string
 }
 
 Ticket Session::Submit(Access access, Options options) {
+  if (absl::Status here = OfThisProcess(); !here.ok()) return Failed(here, options);
   absl::StatusOr<Sliced> sliced = SliceIfThereIsMemory(access, poster_);
   const Core::Terms terms{.timeout = options.timeout,
                           .learning_rate = options.learning_rate,
@@ -156,6 +187,7 @@ Ticket Session::Submit(Access access, Options options) {
 }
 
 absl::Status Session::Wait(std::span<const Ticket> tickets) {
+  LEEWAY_RETURN_IF_ERROR(OfThisProcess());
   const auto all_done = [&] {
     return std::all_of(tickets.begin(), tickets.end(), [](const Ticket& ticket) {
       return ticket.operation() == nullptr || ticket.operation()->done();
@@ -163,23 +195,10 @@ absl::Status Session::Wait(std::span<const Ticket> tickets) {
   };
   if (!all_done()) {
     const absl::Time start = driver_.loop()->Now();
-    absl::Status never;
-    const bool waited = driver_.WaitUntil([&] {
-      const std::uint64_t clock = core_ == nullptr ? last_clock_ : core_->clock();
-      for (const Ticket& ticket : tickets) {
-        const Operation* operation = ticket.operation().get();
-        if (operation == nullptr || operation->done() || operation->clock_needed <= clock) continue;
-        never = absl::FailedPreconditionError(
-            absl::StrCat("a push-pull of a BSP table is answered after Clock(): call it before "
-                         "Wait() (this worker is at clock ",
-                         clock, ")"));
-        return true;
-      }
-      return all_done();
-    });
+    driver_.Do([&] { GiveUpThoseOfThisClock(tickets); });
+    const bool waited = driver_.WaitUntil(all_done);
     CountWait(start);
     if (!waited) return InCallback();
-    LEEWAY_RETURN_IF_ERROR(never);
   }
   for (const Ticket& ticket : tickets) {
     if (ticket.operation() != nullptr) LEEWAY_RETURN_IF_ERROR(ticket.operation()->status());
@@ -187,14 +206,31 @@ absl::Status Session::Wait(std::span<const Ticket> tickets) {
   return absl::OkStatus();
 }
 
-// Runs what is ready, so that a program that only polls makes progress.
+// A push-pull of a BSP table is answered after Clock(), which a thread that waits for it does not
+// call. It ends here: a program whose Wait has failed may free the arrays.
+void Session::GiveUpThoseOfThisClock(std::span<const Ticket> tickets) {
+  if (core_ == nullptr || driver_.InCallback()) return;
+  for (const Ticket& ticket : tickets) {
+    const std::shared_ptr<Operation>& operation = ticket.operation();
+    if (operation == nullptr || operation->done() || operation->clock_needed <= core_->clock()) {
+      continue;
+    }
+    core_->GiveUp(operation,
+                  absl::FailedPreconditionError(absl::StrCat(
+                      operation->Describe(), " is answered after Clock(): call it before Wait() (",
+                      "this worker is at clock ", core_->clock(), ")")));
+  }
+}
+
+// Runs what is ready, so that a program that only polls makes progress. In a child nothing goes on.
 bool Session::Done(const Ticket& ticket) {
-  if (ticket.operation() == nullptr || ticket.operation()->done()) return true;
+  if (ticket.operation() == nullptr || ticket.operation()->done() || inherited()) return true;
   driver_.Do([] {});
   return ticket.operation()->done();
 }
 
 absl::Status Session::Clock() {
+  LEEWAY_RETURN_IF_ERROR(OfThisProcess());
   const absl::Time start = driver_.loop()->Now();
   absl::Status status;
   driver_.Do([&] { status = core_ == nullptr ? Left() : core_->Clock(); });
@@ -204,6 +240,7 @@ absl::Status Session::Clock() {
 
 std::uint64_t Session::clock() const {
   std::uint64_t clock = 0;
+  if (inherited()) return clock;
   driver_.DoLocked([&] { clock = core_ == nullptr ? last_clock_ : core_->clock(); });
   return clock;
 }
@@ -273,6 +310,7 @@ absl::StatusOr<std::string> Session::Checkpoint(absl::string_view directory,
 }
 
 absl::StatusOr<SavedResiduals> Session::Residuals() {
+  LEEWAY_RETURN_IF_ERROR(OfThisProcess());
   absl::StatusOr<SavedResiduals> residuals = Left();
   driver_.Do([&] {
     if (core_ != nullptr) residuals = core_->Residuals();
@@ -282,6 +320,7 @@ absl::StatusOr<SavedResiduals> Session::Residuals() {
 
 // A reader pushes nothing and has no residuals.
 absl::Status Session::MayKeepResiduals() {
+  LEEWAY_RETURN_IF_ERROR(OfThisProcess());
   absl::Status status = Left();
   driver_.Do([&] {
     if (core_ != nullptr) status = core_->MayDo("saving and loading residuals");
@@ -309,6 +348,7 @@ absl::Status Session::LoadResiduals(const std::string& directory,
 }
 
 absl::Status Session::Leave(absl::Duration timeout) {
+  LEEWAY_RETURN_IF_ERROR(OfThisProcess());
   bool left_before = false;
   driver_.DoLocked([&] { left_before = std::exchange(left_, true); });
   if (left_before) return absl::OkStatus();
@@ -316,6 +356,8 @@ absl::Status Session::Leave(absl::Duration timeout) {
 }
 
 void Session::Close() {
+  if (inherited()) return;
+  if (driver_.InCallback()) return CloseLater();
   bool open = false;
   driver_.DoLocked([&] { open = core_ != nullptr; });
   if (!open) return;
@@ -335,13 +377,23 @@ void Session::Close() {
   log_name_.Clear();
 }
 
+// The thread that runs the callback is needed to leave the cluster.
+void Session::CloseLater() {
+  runtime::LogInfo(
+      "a worker is destroyed within an operation's callback: it leaves the cluster "
+      "when the callback has returned");
+  std::thread([self = shared_from_this()] { self->Close(); }).detach();
+}
+
 void Session::CountWait(absl::Time since) {
+  if (inherited()) return;
   const absl::Duration waited = driver_.loop()->Now() - since;
   driver_.DoLocked([&] { waited_ += waited; });
 }
 
 WorkerStats Session::stats() const {
   WorkerStats stats;
+  if (inherited()) return stats;
   driver_.DoLocked([&] {
     stats = core_ == nullptr ? last_stats_ : core_->stats();
     stats.waited = waited_;

@@ -1,7 +1,9 @@
 // One worker with calls that block: its core, and the threads that take turns at driving it.
 //
 // Any thread, except that nothing may wait from within an operation's `done`. Shared by the Client
-// and by tables, so that a table that outlives its worker gets an error.
+// and by tables, so that a table that outlives its worker gets an error. In a child of the process
+// that made it (fork()) all calls fail with FAILED_PRECONDITION and nothing of it is destroyed: its
+// connections and the numbers of its requests are the parent's.
 #ifndef LEEWAY_WORKER_CLIENT_SESSION_H_
 #define LEEWAY_WORKER_CLIENT_SESSION_H_
 
@@ -19,6 +21,7 @@
 #include "absl/time/time.h"
 #include "leeway/config.h"
 #include "leeway/worker.h"
+#include "runtime/base/fork.h"
 #include "runtime/loop/loop.h"
 #include "van/van.h"
 #include "worker/client/log_name.h"
@@ -30,7 +33,7 @@
 
 namespace leeway::worker {
 
-class Session {
+class Session : public std::enable_shared_from_this<Session> {
  public:
   // The network and clocks of a session. `factory` and `host` outlive it unless owned here.
   struct World {
@@ -75,14 +78,22 @@ class Session {
   bool may_share_memory() const {
     return config_.van == "auto" || config_.van == "shm" || config_.van == "rdma";
   }
-  // Leaves within a short time, and destroys everything.
+  // Leaves within a short time, and destroys everything. From within an operation's callback, later
+  // on a thread of its own.
   void Close();
 
   WorkerStats stats() const;
 
  private:
+  struct Destroy {
+    void operator()(Session* session) const;
+  };
+
   absl::StatusOr<SavedResiduals> Residuals();
   absl::Status MayKeepResiduals();
+  // FAILED_PRECONDITION in a child of the process that made this.
+  absl::Status OfThisProcess() const;
+  bool inherited() const { return runtime::ForkCount() != forks_; }
   Session(const Config& config, World world);
 
   // Runs `start` with the core and a callback for the answer; waits for the answer.
@@ -90,8 +101,11 @@ class Session {
   absl::StatusOr<T> Ask(
       absl::FunctionRef<void(Core&, absl::AnyInvocable<void(absl::StatusOr<T>)>)> start);
   absl::Status AskStatus(absl::FunctionRef<void(Core&, Core::Done)> start);
+  void CloseLater();
+  void GiveUpThoseOfThisClock(std::span<const Ticket> tickets);
   void CountWait(absl::Time since);
 
+  const std::uint64_t forks_ = runtime::ForkCount();
   const Config config_;
   World world_;
   LogName log_name_;

@@ -136,12 +136,13 @@ absl::StatusOr<Library> LoadLibrary(const char* verbs_file, const char* cm_file)
 }
 
 const absl::StatusOr<Library>& SystemLibrary() {
-  static const absl::StatusOr<Library> library = [] {
-    absl::StatusOr<Library> loaded = LoadLibrary(kVerbsFile, kCmFile);
-    if (loaded.ok()) AskForForkSafety(*loaded);
+  // Never destroyed: objects with static lifetime may use it.
+  static const auto* const library = [] {
+    auto* const loaded = new absl::StatusOr<Library>(LoadLibrary(kVerbsFile, kCmFile));
+    if (loaded->ok()) AskForForkSafety(**loaded);
     return loaded;
   }();
-  return library;
+  return *library;
 }
 
 }  // namespace leeway::van::verbs

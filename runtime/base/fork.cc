@@ -1,0 +1,58 @@
+#include "runtime/base/fork.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+
+namespace leeway::runtime {
+namespace {
+
+constexpr std::size_t kWordBits = 64;
+constexpr std::size_t kDescriptorsMax = 65536;
+
+std::atomic<std::uint64_t> forks = 0;
+// A bit for each descriptor that children close.
+std::array<std::atomic<std::uint64_t>, kDescriptorsMax / kWordBits> closed_in_children;
+
+// Runs in the child, which has one thread; does only what is safe in a signal handler.
+void OnChild() {
+  forks.fetch_add(1, std::memory_order_relaxed);
+  for (std::size_t word = 0; word < closed_in_children.size(); ++word) {
+    std::uint64_t bits = closed_in_children[word].exchange(0, std::memory_order_relaxed);
+    for (; bits != 0; bits &= bits - 1) {
+      ::close(static_cast<int>(word * kWordBits) + std::countr_zero(bits));
+    }
+  }
+}
+
+void WatchForks() {
+  // Fails only without memory; then children are not noticed.
+  static const int watched = ::pthread_atfork(nullptr, nullptr, OnChild);
+  static_cast<void>(watched);
+}
+
+}  // namespace
+
+std::uint64_t ForkCount() {
+  WatchForks();
+  return forks.load(std::memory_order_relaxed);
+}
+
+void SetClosedInChildren(int fd, bool closed) {
+  if (fd < 0 || static_cast<std::size_t>(fd) >= kDescriptorsMax) return;
+  WatchForks();
+  const auto place = static_cast<std::size_t>(fd);
+  const std::uint64_t bit = std::uint64_t{1} << (place % kWordBits);
+  std::atomic<std::uint64_t>& word = closed_in_children[place / kWordBits];
+  if (closed) {
+    word.fetch_or(bit, std::memory_order_relaxed);
+  } else {
+    word.fetch_and(~bit, std::memory_order_relaxed);
+  }
+}
+
+}  // namespace leeway::runtime

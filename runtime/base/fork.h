@@ -1,0 +1,24 @@
+// Forks of this process: how an object notices that it was inherited from a parent, and which
+// descriptors a child closes.
+//
+// A child has a copy of the parent's memory and none of its threads. What an object shares with
+// others (connections, numbers of requests) still belongs to the parent, so an inherited object
+// must not use it. Any thread.
+#ifndef LEEWAY_RUNTIME_BASE_FORK_H_
+#define LEEWAY_RUNTIME_BASE_FORK_H_
+
+#include <cstdint>
+
+namespace leeway::runtime {
+
+// Grows in each child that fork() makes: an object that notes it when it is made is inherited where
+// it is different later. The first call of the program must come before the forks that it counts.
+std::uint64_t ForkCount();
+
+// Whether children close the descriptor as soon as they are made. A connection that a child holds
+// open would hide the parent's end from its peers. Descriptors from 65,536 on stay open.
+void SetClosedInChildren(int fd, bool closed);
+
+}  // namespace leeway::runtime
+
+#endif  // LEEWAY_RUNTIME_BASE_FORK_H_

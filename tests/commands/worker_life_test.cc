@@ -1,0 +1,91 @@
+// Workers in programs that end, fork and wait as users' programs do.
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/commands/cluster.h"
+#include "tests/commands/programs.h"
+
+namespace leeway::tests {
+namespace {
+
+using testing::HasSubstr;
+
+// Over each van.
+class WorkerLifeTest : public CommandsTest, public testing::WithParamInterface<const char*> {
+ protected:
+  Environment environment() const { return {{"LEEWAY_VAN", GetParam()}}; }
+
+  // The worker ends with success and without a complaint, and so the cluster ends in order.
+  std::string RunInOrder(const std::string& way) {
+    SCOPED_TRACE(way);
+    Cluster cluster(1, 1, environment());
+    const Ended worker = RunToEnd({kWorkerLife, way}, cluster.environment());
+    EXPECT_EQ(worker.code, 0) << worker.errors;
+    EXPECT_THAT(PlainLines(worker.errors), testing::IsEmpty());
+    cluster.ExpectEndInOrder();
+    return worker.output;
+  }
+};
+
+TEST_P(WorkerLifeTest, AWorkerInStaticStorageLeavesAtExit) {
+  for (const char* way : {"static", "function-static", "atexit"}) RunInOrder(way);
+}
+
+// The kernel closes its connections, so it is dead soon and not by the failure timeout.
+TEST_P(WorkerLifeTest, AWorkerThatEndsWithoutLeavingIsDeadSoon) {
+  for (const char* way : {"exit", "leak", "exit-at-once"}) {
+    SCOPED_TRACE(way);
+    Environment quick = environment();
+    quick["LEEWAY_SUSPICION_MS"] = "100";
+    quick["LEEWAY_FAILURE_TIMEOUT_MS"] = "600000";
+    Cluster cluster(1, 1, quick);
+    EXPECT_EQ(RunToEnd({kWorkerLife, way}, cluster.environment()).code, 0);
+    EXPECT_TRUE(cluster.scheduler()->Says("LEEWAY_SUSPICION_MS=100"));
+  }
+}
+
+// `launch` tells what went wrong from success.
+TEST(LaunchedLifeTest, AWorkerThatNeverJoinsOrNeverLeavesIsAFailure) {
+  const std::vector<std::vector<std::string>> ways = {
+      {"sh", "-c", "true"}, {kWorkerLife, "exit"}, {kWorkerLife, "leak"}};
+  for (const std::vector<std::string>& way : ways) {
+    SCOPED_TRACE(way.back());
+    std::vector<std::string> command = {kLeeway, "launch", "--"};
+    command.insert(command.end(), way.begin(), way.end());
+    const Ended ended = RunToEnd(command);
+    EXPECT_EQ(ended.code, 1);
+    EXPECT_THAT(ended.errors, HasSubstr("never joined it or ended without leaving it"));
+  }
+  const Ended good = RunToEnd({kLeeway, "launch", "--", kWorkerLife, "static"});
+  EXPECT_EQ(good.code, 0) << good.errors;
+}
+
+TEST_P(WorkerLifeTest, AWorkerIsDestroyedWithinACallback) {
+  Cluster cluster(1, 1, environment());
+  Command worker({kWorkerLife, "callback"}, cluster.environment());
+  EXPECT_TRUE(worker.Says("destroyed"));
+  cluster.ExpectEndInOrder();
+}
+
+TEST_P(WorkerLifeTest, AFailedWaitGivesTheArraysBack) { RunInOrder("wait-before-clock"); }
+
+TEST_P(WorkerLifeTest, AChildThatEndsTouchesNothingOfItsParent) {
+  EXPECT_EQ(RunInOrder("fork-exit"), "sum 201\n");
+  EXPECT_EQ(RunInOrder("fork-destroy"), "sum 201\n");
+}
+
+TEST_P(WorkerLifeTest, AChildsCallsFailAndSayWhy) {
+  EXPECT_EQ(RunInOrder("fork-call"), "sum 201\n");
+}
+
+TEST_P(WorkerLifeTest, AChildConnectsAWorkerOfItsOwn) {
+  EXPECT_EQ(RunInOrder("fork-connect"), "sum 221\n");
+}
+
+INSTANTIATE_TEST_SUITE_P(Vans, WorkerLifeTest, testing::Values("shm", "tcp", "zmq"),
+                         [](const auto& van) { return std::string(van.param); });
+
+}  // namespace
+}  // namespace leeway::tests
