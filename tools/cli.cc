@@ -70,6 +70,9 @@ void AddMoves(CLI::App* app, DrainCommand* drained, RebalanceCommand* balanced, 
   CLI::App* drain =
       app->add_subcommand("drain", "move everything away from a server and let it leave");
   drain->add_option("server", drained->server, "server:RANK")->required();
+  drain->add_option("--node", drained->node,
+                    "the number of its process (`node` in leeway status --json): no other one that "
+                    "has the rank is drained");
   drain->add_option("--scheduler", drained->scheduler, kSchedulerHelp);
   drain->callback([=] { *action = [=] { return RunDrainCommand(*drained); }; });
 

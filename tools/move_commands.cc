@@ -43,8 +43,10 @@ int RunDrainCommand(const DrainCommand& command) {
     return Complain(absl::InvalidArgumentError(
         absl::StrCat("cannot drain '", command.server, "': it must be server:RANK")));
   }
-  return Run(command.scheduler, "drain", {absl::StrCat("server:", rank)},
-             MoveProgress::OfDrain(rank), absl::StrCat("server ", rank, " is empty and has left"));
+  std::vector<std::string> arguments = {absl::StrCat("server:", rank)};
+  if (command.node.has_value()) arguments.push_back(absl::StrCat("node:", *command.node));
+  return Run(command.scheduler, "drain", arguments, MoveProgress::OfDrain(rank),
+             absl::StrCat("server ", rank, " is empty and has left"));
 }
 
 int RunRebalanceCommand(const RebalanceCommand& command) {

@@ -1,8 +1,10 @@
 #include "ps/control/server.h"
 
 #include <map>
+#include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -120,9 +122,12 @@ void Server::Drain(absl::Status why) {
 }
 
 // Until the scheduler answers or shuts this server down, which it does once nothing is left here.
+// It says which process it is: it may be taken for dead, and another one have its rank.
 void Server::AskToBeDrained() {
-  const absl::Status sent = membership_->Send(proto::Admin{
-      .request = 1, .command = "drain", .arguments = {absl::StrCat("server:", *rank_)}});
+  std::vector<std::string> itself = {absl::StrCat("server:", *rank_)};
+  if (!runtime::Planted<"asks-for-its-rank">()) itself.push_back(absl::StrCat("node:", node_));
+  const absl::Status sent = membership_->Send(
+      proto::Admin{.request = 1, .command = "drain", .arguments = std::move(itself)});
   if (!sent.ok()) runtime::LogDebug("asking to be drained: ", sent.message());
   if (runtime::Planted<"drain-asked-once">()) return;
   ask_timer_.SetAfter(setup_.config.resend_interval);
@@ -196,6 +201,7 @@ void Server::JoinCluster() {
 
 void Server::OnWelcome(const proto::Welcome& welcome) {
   rank_ = welcome.rank;
+  node_ = welcome.node;
   failure_timeout_ = absl::Milliseconds(welcome.failure_timeout_ms);
   SetLease(absl::InfinitePast());
   if (setup_.on_welcome) setup_.on_welcome(welcome);

@@ -328,6 +328,8 @@ TEST_F(ServerTest, AsksToBeDrainedUntilItIsAnswered) {
   Until([&] { return scheduler_.Count<proto::MapAck>() > 0; });
   server_->Drain(absl::CancelledError("SIGTERM"));
   Until([&] { return scheduler_.Count<proto::Admin>() == 3; });
+  EXPECT_THAT(scheduler_.All<proto::Admin>().back().message.arguments,
+              ::testing::ElementsAre("server:0", "node:2"));
 }
 
 TEST_F(ServerTest, StoppingLeavesInOrder) {

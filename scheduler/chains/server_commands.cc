@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -14,12 +15,24 @@
 #include "scheduler/chains/chain_controller.h"
 
 namespace leeway::scheduler {
+namespace {
+
+// Why a server has left that was drained (Node::gone_because).
+constexpr absl::string_view kDrained = "it was drained";
+
+std::string DrainedJson(const Node& server) {
+  return nlohmann::json({{"drained", server.rank}, {"node", server.id}}).dump();
+}
+
+}  // namespace
 
 // ---- drain ----
 
 absl::StatusOr<const Node*> ServerCommands::ServerToDrain(
     const AdminService::Arguments& arguments) const {
-  if (arguments.size() != 1) return absl::InvalidArgumentError("drain needs a server: server:RANK");
+  if (arguments.empty() || arguments.size() > 2) {
+    return absl::InvalidArgumentError("drain needs a server: server:RANK [node:ID]");
+  }
   absl::string_view text = arguments[0];
   (void)absl::ConsumePrefix(&text, "server:");
   std::uint32_t rank = 0;
@@ -28,22 +41,49 @@ absl::StatusOr<const Node*> ServerCommands::ServerToDrain(
         "cannot drain ", proto::QuotedBriefly(arguments[0]), ": it must be server:RANK"));
   }
   LEEWAY_RETURN_IF_ERROR(parts_.life->Ready());
+  if (arguments.size() == 1 || runtime::Planted<"drain-of-whoever-has-the-rank">()) {
+    return ServerOfRank(rank);
+  }
+  return NamedServer(rank, arguments[1]);
+}
+
+absl::StatusOr<const Node*> ServerCommands::ServerOfRank(std::uint32_t rank) const {
   const std::vector<Node*>& servers = parts_.members->servers();
   if (rank >= servers.size()) {
     return absl::NotFoundError(absl::StrCat("there is no server ", rank, "; there are ",
                                             servers.size(), ", and ranks count from 0"));
   }
-  if (!servers[rank]->alive()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(servers[rank]->FullName(), " is ", Name(servers[rank]->state)));
-  }
   return servers[rank];
+}
+
+absl::StatusOr<const Node*> ServerCommands::NamedServer(std::uint32_t rank,
+                                                        absl::string_view name) const {
+  absl::string_view text = name;
+  std::uint32_t id = 0;
+  if (!absl::ConsumePrefix(&text, "node:") || !absl::SimpleAtoi(text, &id)) {
+    return absl::InvalidArgumentError(absl::StrCat("cannot drain server ", rank, " as ",
+                                                   proto::QuotedBriefly(name),
+                                                   ": it must be node:ID, as status shows it"));
+  }
+  const Node* const node = parts_.members->Find(id);
+  if (node == nullptr || node->role != Role::kServer || node->rank != rank) {
+    return absl::NotFoundError(
+        absl::StrCat("node ", id, " is no server that has, or had, rank ", rank));
+  }
+  return node;
 }
 
 void ServerCommands::Drain(const AdminService::Arguments& arguments,
                            const AdminService::Answer& answer) {
   const absl::StatusOr<const Node*> server = ServerToDrain(arguments);
   if (!server.ok()) return answer(server.status());
+  if (!(*server)->alive()) {
+    if (arguments.size() == 2 && (*server)->gone_because == kDrained &&
+        !runtime::Planted<"drained-is-an-error">())
+      return answer(DrainedJson(**server));
+    return answer(absl::FailedPreconditionError(absl::StrCat(
+        (*server)->FullName(), " is ", Name((*server)->state), ": ", (*server)->gone_because)));
+  }
   const std::uint32_t rank = (*server)->rank;
   if (!drains_.contains(rank)) {
     const ChainServers& servers = parts_.planner->servers();
@@ -78,11 +118,9 @@ void ServerCommands::FinishDrains() {
     Node* const server = parts_.members->servers()[rank];
     const std::vector<AdminService::Answer> answers = std::move(drains_.extract(rank).mapped());
     parts_.sender->SendTo(*server, proto::Shutdown{});
-    parts_.life->Retire(server, Node::State::kLeft, "it was drained");
+    parts_.life->Retire(server, Node::State::kLeft, std::string(kDrained));
     parts_.chains->Balance(BalanceBy::kBytes);
-    for (const AdminService::Answer& answer : answers) {
-      answer(nlohmann::json({{"drained", rank}}).dump());
-    }
+    for (const AdminService::Answer& answer : answers) answer(DrainedJson(*server));
   }
 }
 

@@ -38,7 +38,9 @@ class ServerCommands {
   };
   explicit ServerCommands(const Parts& parts) : parts_(parts) {}
 
-  // drain server:RANK. Answered once the server has left.
+  // drain server:RANK [node:ID]. Answered once the server has left. With the id of a process, as
+  // status shows it, no other process that has the rank is drained; asked again, it is answered for
+  // that process: so may a command be repeated whose answer was lost.
   void Drain(const AdminService::Arguments& arguments, const AdminService::Answer& answer);
   // rebalance [bytes|requests|count]. Answered once no more shards are moved.
   void Rebalance(const AdminService::Arguments& arguments, const AdminService::Answer& answer);
@@ -58,6 +60,9 @@ class ServerCommands {
 
  private:
   absl::StatusOr<const Node*> ServerToDrain(const AdminService::Arguments& arguments) const;
+  absl::StatusOr<const Node*> ServerOfRank(std::uint32_t rank) const;
+  // The process that is named, whoever has its rank now.
+  absl::StatusOr<const Node*> NamedServer(std::uint32_t rank, absl::string_view name) const;
 
   const Parts parts_;
   std::map<std::uint32_t, std::vector<AdminService::Answer>> drains_;  // by rank

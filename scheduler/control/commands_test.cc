@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "scheduler/testing/test_cluster.h"
@@ -97,6 +99,37 @@ TEST_F(CommandsTest, ADrainOfAServerThatIsBeingTakenInIsNotForgotten) {
   ASSERT_TRUE(cluster_->RunUntil([&] { return tool->answer.has_value(); }, absl::Minutes(1)));
   EXPECT_TRUE(tool->answer->ok()) << *tool->answer;
   EXPECT_TRUE(cluster_->RunUntil([&] { return late->over.has_value(); }, absl::Seconds(5)));
+}
+
+// A command whose answer was lost is repeated when another process has the rank.
+TEST_F(CommandsTest, ADrainIsOfTheProcessThatItNames) {
+  Begin(3);
+  const proto::Welcome first = *cluster_->servers[0]->welcome;
+  const std::string rank = absl::StrCat("server:", first.rank);
+  const auto answer_to = [&](const std::string& server, const std::string& node) {
+    const auto tool = cluster_->Ask("drain", {server, node});
+    EXPECT_TRUE(cluster_->RunUntil([&] { return tool->answer.has_value(); }, absl::Minutes(1)));
+    return std::pair(*tool->answer, tool->json);
+  };
+  const std::string node = absl::StrCat("node:", first.node);
+  EXPECT_TRUE(answer_to(rank, node).first.ok());
+  TestNode* const next = cluster_->Start(Role::kServer);
+  ASSERT_TRUE(cluster_->RunUntil([&] { return next->epoch() > 0; }));
+  ASSERT_EQ(next->welcome->rank, first.rank);
+  cluster_->world.RunFor(absl::Seconds(3));
+
+  const auto [again, json] = answer_to(rank, node);
+  EXPECT_TRUE(again.ok()) << again;
+  EXPECT_THAT(json, HasSubstr(absl::StrCat("\"node\":", first.node)));
+  cluster_->world.RunFor(absl::Minutes(1));
+  EXPECT_FALSE(next->over.has_value());
+
+  cluster_->Kill(next);
+  cluster_->world.RunFor(absl::Minutes(1));
+  const std::string killed = absl::StrCat("node:", next->welcome->node);
+  EXPECT_THAT(Text(answer_to(rank, killed).first), HasSubstr("is dead"));
+  EXPECT_THAT(Text(answer_to("server:1", node).first), HasSubstr("is no server that has"));
+  EXPECT_THAT(Text(answer_to(rank, "17").first), HasSubstr("it must be node:ID"));
 }
 
 TEST_F(CommandsTest, AModelThatHasLostShardsIsNotSaved) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "runtime/base/random.h"
 #include "runtime/sim/sim_file_system.h"
 
@@ -67,6 +68,7 @@ void Worsen(const van::LinkFaults& with, van::LinkFaults* link) {
 
 FaultInjector::FaultInjector(SimCluster* cluster, FaultPlan plan, Strike strike)
     : cluster_(cluster), plan_(std::move(plan)), strike_(std::move(strike)) {
+  for (std::size_t i = 0; i < plan_.episodes.size(); ++i) to_come_.insert(i);
   cluster_->network().SetFaults(Quiet());  // for hosts outside the cluster
   Apply();
 }
@@ -86,17 +88,16 @@ void FaultInjector::Begin(std::size_t index) {
       return;
     }
     if (struck == Struck::kNo) {
-      ++begun_;
+      to_come_.erase(index);
       return;
     }
   }
+  to_come_.erase(index);
   if (IsStrike(it.kind)) {
-    ++begun_;
     ++episodes_[static_cast<std::size_t>(it.kind)];
     return;
   }
   cluster_->Note(absl::StrCat("fault begins: ", NameOf(it.kind), " ", WhereIs(it)));
-  ++begun_;
   ++episodes_[static_cast<std::size_t>(it.kind)];
   active_.push_back(index);
   Apply();
@@ -176,6 +177,13 @@ bool FaultInjector::cuts() const {
   return std::ranges::any_of(active_, [this](std::size_t index) {
     const FaultKind kind = plan_.episodes[index].kind;
     return CutsBothWays(kind) || kind == FaultKind::kOneWayPartition;
+  });
+}
+
+std::string FaultInjector::ToCome() const {
+  return absl::StrJoin(to_come_, ", ", [this](std::string* text, std::size_t index) {
+    const Episode& it = plan_.episodes[index];
+    absl::StrAppend(text, NameOf(it.kind), " ", WhereIs(it));
   });
 }
 

@@ -2,7 +2,9 @@
 #ifndef LEEWAY_TESTS_SIMULATION_FAULT_INJECTOR_H_
 #define LEEWAY_TESTS_SIMULATION_FAULT_INJECTOR_H_
 
+#include <cstddef>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,7 +26,9 @@ class FaultInjector {
   const FaultPlan& plan() const { return plan_; }
   // Whether some host is cut off from another one now.
   bool cuts() const;
-  bool over() const { return begun_ == plan_.episodes.size() && active_.empty(); }
+  bool over() const { return to_come_.empty() && active_.empty(); }
+  // For people: the faults that have not begun.
+  std::string ToCome() const;
   // The number of messages that met each kind of fault; for kinds without messages, of episodes.
   FaultCounts counts() const;
 
@@ -40,7 +44,7 @@ class FaultInjector {
   const FaultPlan plan_;
   const Strike strike_;
   std::vector<std::size_t> active_;  // episodes, by their start
-  std::size_t begun_ = 0;
+  std::set<std::size_t> to_come_;    // episodes that have not begun
   FaultCounts episodes_{};
 };
 

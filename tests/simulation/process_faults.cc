@@ -172,8 +172,12 @@ FaultInjector::Struck ProcessFaults::AddServer(std::uint32_t rank) {
 
 FaultInjector::Struck ProcessFaults::Drain(std::uint32_t rank) {
   SimProcess* const process = cluster_->Find(ServerName(rank));
-  if (process == nullptr || process->server() == nullptr) return Struck::kNo;
-  AskFor("drain", {absl::StrCat("server:", rank)},
+  if (process == nullptr || process->server() == nullptr || process->node() == 0) {
+    return Struck::kNo;
+  }
+  // The request is repeated when the scheduler has been started again, and another process may have
+  // the rank by then.
+  AskFor("drain", {absl::StrCat("server:", rank), absl::StrCat("node:", process->node())},
          [this, rank, started = process->started()](const absl::Status& answer) {
            const SimProcess* const now = cluster_->Find(ServerName(rank));
            // It is about to end.

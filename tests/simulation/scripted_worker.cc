@@ -121,6 +121,7 @@ void ScriptedWorker::SurvivesIf(std::uint32_t incarnation) {
 void ScriptedWorker::OnTables() {
   history_->lives[rank_].clock = core_->clock();
   if (history_->lives[rank_].incarnation > 1) {
+    answered_ = true;  // all servers, when they let it in; it may have nothing to ask of them
     iteration_ =
         static_cast<std::uint32_t>(std::min<std::uint64_t>(core_->clock(), script_->iterations));
     return Iterate();

@@ -162,7 +162,9 @@ class Run {
     Look();
     const bool ended = cluster_.RunUntil(
         [this] { return checker_.violation().has_value() || (leaving_ && Ended()); }, kRunMax);
-    if (!ended) checker_.Fail("the run ends", "it is not over after 10 minutes");
+    if (!ended) {
+      checker_.Fail("the run ends", absl::StrCat("it is not over after 10 minutes", Lacking()));
+    }
     SeedResult result = Result();
     if (!result.violation.has_value()) result.violation = LeftBehind();
     return result;
@@ -269,6 +271,26 @@ class Run {
   bool FaultsAreOver() const {
     return injector_.over() && process_faults_.over() && (!verbs_.has_value() || verbs_->over()) &&
            (!aimed_.has_value() || aimed_->over());
+  }
+
+  // What keeps the run from its end.
+  std::string Lacking() const {
+    std::string text;
+    if (!complete_) text += "; the workers have not begun";
+    if (!injector_.over())
+      absl::StrAppend(&text, "; faults go on or are to come: ", injector_.ToCome());
+    if (!process_faults_.over()) text += "; a command is not answered, or a process is to come";
+    if (verbs_.has_value() && !verbs_->over()) text += "; verbs fail";
+    if (aimed_.has_value() && !aimed_->over()) text += "; an aimed fault is to come";
+    for (const auto& worker : workers_) {
+      const bool there = leaving_     ? worker->finished()
+                         : gate_open_ ? worker->at_end()
+                                      : worker->at_gate();
+      if (there || cluster_.WasKilled(WorkerName(worker->rank()))) continue;
+      absl::StrAppend(&text, "; worker ", worker->rank(), " is at work");
+    }
+    if (gate_open_ && !leaving_ && !IsWhole()) text += "; chains are not whole";
+    return text;
   }
 
   static std::string WorkerName(std::uint32_t rank) {

@@ -46,6 +46,16 @@ TEST_F(SimulationTest, SeedsPassUnderEveryFault) {
   EXPECT_EQ(met, AllFaults());
 }
 
+// Each did not end once: a drain that was repeated, and moves of the scheduler that waited for a
+// worker which had nothing to do.
+TEST_F(SimulationTest, SeedsThatDidNotEndPass) {
+  for (const std::uint64_t seed : {770051, 31337233, 31338319}) {
+    SeedOptions options;
+    options.seed = seed;
+    EXPECT_EQ(DescribeFailure(RunSeed(options)), "");
+  }
+}
+
 TEST_F(SimulationTest, TheSameSeedGivesTheSameTraceInOneProcess) {
   // ThreadSanitizer finds nothing in one thread on virtual time.
   const std::uint64_t seeds = runtime::kThreadSanitized ? 1 : 4;

@@ -39,7 +39,8 @@ int RunDoctorCommand(bool json);
 
 struct DrainCommand {
   std::string scheduler;
-  std::string server;  // "server:RANK"
+  std::string server;                 // "server:RANK"
+  std::optional<std::uint32_t> node;  // the process of that rank, as status shows it
 };
 int RunDrainCommand(const DrainCommand& command);
 
