@@ -197,7 +197,9 @@ absl::StatusOr<checkpoint::Manifest> Checkpoints::ManifestOf(bool whole) const {
   manifest.block_bytes = facts_.block_bytes;
   manifest.base = opened_.base;
   // Tables that were created meanwhile are in it as well.
-  manifest.tables = cluster_->GetFacts().tables;
+  manifest.tables = runtime::Planted<"manifest-of-the-first-tables">()
+                        ? facts_.tables
+                        : cluster_->GetFacts().tables;
   for (std::uint32_t shard = 0; shard < facts_.num_shards; ++shard) {
     const std::string name = checkpoint::ShardFileName(shard);
     const auto file = by_name.find(name);

@@ -152,6 +152,20 @@ TEST_F(CheckpointsTest, OneIsSaved) {
   EXPECT_EQ(manifest->tables, facts_.tables);
 }
 
+// Shards have those tables that there were when they were taken.
+TEST_F(CheckpointsTest, TablesThatWereCreatedMeanwhileAreInTheManifest) {
+  Start({});
+  never_written_ = true;
+  std::optional<absl::StatusOr<Checkpoints::Saved>> saved;
+  checkpoints_->Save({.directory = kDirectory}, [&](const auto& result) { saved = result; });
+  ASSERT_TRUE(world_.RunUntil([&] { return cuts_.size() == 2; }, absl::Minutes(1)).ok());
+  facts_.tables.push_back({.id = 2, .spec = TableSpec::Sparse("late", 1)});
+  never_written_ = false;
+  ASSERT_TRUE(world_.RunUntil([&] { return saved.has_value(); }, absl::Minutes(1)).ok());
+  ASSERT_TRUE(saved->ok()) << saved->status();
+  EXPECT_EQ((*saved)->manifest.tables, facts_.tables);
+}
+
 TEST_F(CheckpointsTest, WithABoundTheCutIsBehindAllThatWasPushed) {
   facts_.tables[0].spec.consistency = Consistency::Ssp(2);
   Start({});

@@ -6,6 +6,12 @@ namespace leeway::mutants {
 namespace {
 
 constexpr KnownBug kCheckpointBugs[] = {
+    {.name = "manifest-of-the-first-tables",
+     .file = "scheduler/checkpoints/checkpoints.cc",
+     .what = "a manifest has the tables of the save's beginning",
+     .promise = "checkpoints are whole",
+     .test = "scheduler/scheduler_test "
+             "CheckpointsTest.TablesThatWereCreatedMeanwhileAreInTheManifest"},
     {.name = "manifest-before-its-files-names",
      .file = "checkpoint/folder.cc",
      .what = "a manifest is written before the names of its files are safe",

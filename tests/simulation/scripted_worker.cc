@@ -157,6 +157,15 @@ void ScriptedWorker::SubmitSome() {
       Submit(table, kind == 0 ? proto::Op::kPushPull : proto::Op::kPush, pushed);
     }
   }
+  const bool small = std::ranges::any_of(script_->tables, &SimTable::small);
+  if (small && random_.Below(4) == 0) PushToSmall();
+}
+
+void ScriptedWorker::PushToSmall() {
+  for (const SimTable& table : script_->tables) {
+    const std::uint64_t places = table.small ? PlacesToPush(table) : 0;
+    if (places != 0) Submit(table, proto::Op::kPush, places, 0);
+  }
 }
 
 void ScriptedWorker::EndIteration() {
@@ -302,7 +311,8 @@ void ScriptedWorker::ChooseTimeout(Call* call) {
   }
 }
 
-void ScriptedWorker::Submit(const SimTable& table, proto::Op op, std::uint64_t places) {
+void ScriptedWorker::Submit(const SimTable& table, proto::Op op, std::uint64_t places,
+                            int priority) {
   auto call = std::make_shared<Call>();
   call->number = ++operations_;
   call->op = op;
@@ -363,7 +373,6 @@ void ScriptedWorker::Submit(const SimTable& table, proto::Op op, std::uint64_t p
     checker_->OnAsked(&read);
   }
   calls_[call->number] = call;
-  const int priority = static_cast<int>(random_.Below(3)) - 1;
   core_->Submit(worker::Slice(access, core_->poster()),
                 {.timeout = call->timeout, .learning_rate = call->rate, .priority = priority},
                 [this, call](const std::shared_ptr<worker::Operation>& operation) {

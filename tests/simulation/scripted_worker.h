@@ -87,7 +87,12 @@ class ScriptedWorker {
   void Rest();
 
   void ReadVersions();
-  void Submit(const SimTable& table, proto::Op op, std::uint64_t places);
+  void Submit(const SimTable& table, proto::Op op, std::uint64_t places) {
+    Submit(table, op, places, static_cast<int>(random_.Below(3)) - 1);
+  }
+  void Submit(const SimTable& table, proto::Op op, std::uint64_t places, int priority);
+  // Pushes to all small tables at once.
+  void PushToSmall();
   void FillPush(Call* call);
   // Makes values of the push not finite, in some places or in all, so that it is refused there.
   void MakeNonFinite(Call* call);

@@ -93,6 +93,27 @@ std::vector<SimTable> ChooseTables(std::uint32_t num_workers, bool ragged,
   return tables;
 }
 
+void AddSmallTables(std::uint32_t num_workers, runtime::Random* random,
+                    std::vector<SimTable>* tables) {
+  const bool bsp_first = random->Below(2) == 0;
+  for (const bool first : {true, false}) {
+    SimTable table;
+    table.index = static_cast<std::uint32_t>(tables->size());
+    table.num_workers = num_workers;
+    table.small = true;
+    table.width = table.stride = num_workers * kElementsPerWorker;
+    table.spec = TableSpec::Dense(absl::StrCat("small counters ", first ? 1 : 2), {table.width},
+                                  DType::kInt64);
+    if (first == bsp_first) {
+      table.spec.consistency = Consistency::Bsp();
+    } else {
+      table.spec.consistency =
+          random->Below(2) == 0 ? Consistency::Asp() : Consistency::Ssp(1 + random->Below(3));
+    }
+    tables->push_back(std::move(table));
+  }
+}
+
 SimTable RefusingTable(std::uint32_t index, std::uint32_t num_workers, runtime::Random* random) {
   SimTable table;
   table.index = index;

@@ -44,6 +44,7 @@ struct SimTable {
   std::size_t stride = 0;           // elements from one place to the next in the user's array
   std::vector<std::uint64_t> keys;  // sparse: of each place
   std::uint32_t num_workers = 0;
+  bool small = false;  // of one short block: its pushes leave in one message with those of others
   bool coded = false;
   bool one_writer = false;  // float and coded tables: WriterOf(place) alone pushes to a place
   compress::TableCodecs codecs = {};  // coded tables
@@ -99,6 +100,11 @@ std::vector<SimTable> ChooseTables(std::uint32_t num_workers, bool ragged, runti
 
 // The coded tables of a run, which are added behind the ones above (sim_coded_tables.cc).
 void AddCodedTables(std::uint32_t num_workers, runtime::Random* random,
+                    std::vector<SimTable>* tables);
+
+// Two small tables of one dtype, to be added behind the others, of which one alone is in BSP: so
+// pushes that wait for their clock and pushes that do not leave in one message.
+void AddSmallTables(std::uint32_t num_workers, runtime::Random* random,
                     std::vector<SimTable>* tables);
 
 // A table whose pushes may be refused, to be added behind all others.

@@ -19,6 +19,7 @@
 #include "tests/simulation/checkpoint_checker.h"
 #include "tests/simulation/coded_checker.h"
 #include "tests/simulation/fault_injector.h"
+#include "tests/simulation/invariants/acknowledgements.h"
 #include "tests/simulation/invariants/closed_clocks.h"
 #include "tests/simulation/invariants/nothing_left.h"
 #include "tests/simulation/invariants/said_clocks.h"
@@ -129,6 +130,8 @@ class Run {
       logs_.Hear(heard);
       HearClocks(heard);
       meetings_.Hear(heard, cluster_.world().Now());
+      std::string wrong = acknowledgements_.Hear(heard);
+      if (!wrong.empty()) checker_.Fail("acknowledgements are each push's own", std::move(wrong));
     });
     cluster_.world().ShareFolder(kSharedFolder);
     (void)cluster_.world().files(kSharedFolder)->CreateDirectories(kSavedFolder);
@@ -214,6 +217,8 @@ class Run {
       script.tables.push_back(RefusingTable(static_cast<std::uint32_t>(script.tables.size()),
                                             cluster_.config().num_workers, &own));
     }
+    runtime::Random small(runtime::RandomAt(options_.seed, runtime::StableHash("small tables"), 0));
+    if (small.Below(2) == 0) AddSmallTables(cluster_.config().num_workers, &small, &script.tables);
     script.short_deadlines = Meets(FaultKind::kShortDeadline);
     // A worker that comes back would have missed some.
     if (plan_.Has(FaultKind::kRestartWorker) || plan_.Has(FaultKind::kLongPartition)) {
@@ -570,6 +575,7 @@ class Run {
   LogHistory logs_{&checker_};
   SaidClocks said_clocks_;
   ClosedClocks closed_clocks_{&logs_};
+  Acknowledgements acknowledgements_{cluster_.config().replication};
   SentPushes sent_;
   Meetings meetings_{[this] { return injector_.cuts(); },
                      [this] {

@@ -12,10 +12,13 @@ using ::testing::HasSubstr;
 
 class LateJoinTest : public ::testing::Test {
  protected:
-  LateJoinTest()
-      : cluster_({.servers = 3, .shards = 3, .late = true, .configure = [](Config* config) {
-                    config->connect_timeout = absl::Minutes(5);
-                  }}) {
+  explicit LateJoinTest(std::uint64_t start_clock = 0)
+      : cluster_(
+            {.servers = 3,
+             .shards = 3,
+             .late = true,
+             .start_clock = start_clock,
+             .configure = [](Config* config) { config->connect_timeout = absl::Minutes(5); }}) {
     for (std::uint64_t i = 0; i < 3; ++i) cluster_.servers[i]->enter_at = 40 + i;
   }
 
@@ -55,6 +58,24 @@ TEST_F(LateJoinTest, ALateWorkerStartsAtTheLargestClock) {
   for (const auto& server : cluster_.servers) {
     for (const auto& seen : server->admitted) EXPECT_EQ(seen.request.clock, 42u);
   }
+}
+
+// The clock of the checkpoint is where the founding workers began.
+class RestoredLateJoinTest : public LateJoinTest {
+ protected:
+  RestoredLateJoinTest() : LateJoinTest(30) {}
+};
+
+TEST_F(RestoredLateJoinTest, ALateWorkerStartsWhereTheOthersAreByNow) {
+  Start();
+  ExpectStartsAt(42);
+}
+
+TEST_F(RestoredLateJoinTest, AFoundingWorkerStartsAtTheClockOfTheCheckpoint) {
+  cluster_.scheduler->map.workers[0].late = false;
+  Start();
+  cluster_.RunUntil([&] { return ready_; });
+  EXPECT_EQ(cluster_.core->clock(), 30u);
 }
 
 TEST_F(LateJoinTest, AFoundingWorkerAsksNoServer) {

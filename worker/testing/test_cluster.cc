@@ -335,6 +335,7 @@ proto::Welcome TestCluster::MakeWelcome() const {
   welcome.failure_timeout_ms =
       static_cast<std::uint32_t>(absl::ToInt64Milliseconds(options_.failure_timeout));
   welcome.block_bytes = options_.block_bytes;
+  welcome.clock = options_.start_clock;
   return welcome;
 }
 

@@ -152,7 +152,8 @@ struct TestClusterOptions {
   std::uint32_t shards = 4;   // dealt out in turn
   std::uint64_t seed = 1;
   std::uint64_t block_bytes = 4096;
-  bool late = false;  // the worker
+  bool late = false;              // the worker
+  std::uint64_t start_clock = 0;  // of the cluster: that of the checkpoint it was restored from
   absl::Duration failure_timeout = absl::Minutes(10);
   std::function<void(Config*)> configure = nullptr;
   // Makes the factory that the core gets instead.

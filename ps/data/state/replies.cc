@@ -107,8 +107,12 @@ void Replies::SendWithoutValues(van::PeerId peer, proto::Reply reply) {
 
 void Replies::Gather(van::PeerId peer, proto::Reply reply) {
   Gathered& gathered = gathered_[peer];
+  const bool as_the_first =
+      !gathered.acks.empty() && runtime::Planted<"batch-acknowledged-as-its-first">();
   gathered.acks.push_back(
-      {.sequence = reply.id.sequence, .shard = reply.id.shard, .provisional = reply.provisional});
+      {.sequence = reply.id.sequence,
+       .shard = reply.id.shard,
+       .provisional = as_the_first ? gathered.acks[0].provisional : reply.provisional});
   if (gathered.acks.size() == 1) {
     gathered.first = std::move(reply);
   } else if (gathered.acks.size() == proto::kPushesPerBatchMax) {
