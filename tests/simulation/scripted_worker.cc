@@ -18,6 +18,7 @@ namespace {
 constexpr absl::Duration kScriptTimeout = absl::Minutes(2);
 constexpr std::uint64_t kCallsPerIterationMax = 8;
 constexpr int kTicksAtGate = 10;
+constexpr absl::Duration kLookForTables = absl::Milliseconds(10);
 // One in so many pushes to a table that refuses some; and one in so many operations with a short
 // deadline, in scripts that have these.
 constexpr std::uint64_t kNonFiniteEvery = 6, kShortEvery = 6;
@@ -90,18 +91,35 @@ void ScriptedWorker::OnKilled() {
 
 void ScriptedWorker::OnReady() {
   ready_ = true;
-  tables_open_ = 0;
   infos_.assign(script_->tables.size(), nullptr);
   Waits("creating tables");
+  std::vector<const SimTable*> first;
   for (const SimTable& table : script_->tables) {
-    core_->CreateTable(
-        table.spec, kScriptTimeout,
-        [this, &table](absl::StatusOr<std::shared_ptr<const worker::TableInfo>> info) {
-          if (!Expect(info.status(), "creating a table")) return;
-          infos_[table.index] = *std::move(info);
-          coded_->Know(infos_[table.index]->id, table);
-          if (++tables_open_ == infos_.size()) OnTables();
-        });
+    if (table.created_in == 0 || life() > 1) first.push_back(&table);
+  }
+  creating_ = first.size();
+  opening_ = true;
+  for (const SimTable* table : first) Create(*table);
+}
+
+void ScriptedWorker::Create(const SimTable& table) {
+  core_->CreateTable(table.spec, kScriptTimeout,
+                     [this, &table](absl::StatusOr<std::shared_ptr<const worker::TableInfo>> info) {
+                       if (!Expect(info.status(), "creating a table")) return;
+                       infos_[table.index] = *std::move(info);
+                       coded_->Know(infos_[table.index]->id, table);
+                       if (--creating_ == 0 && std::exchange(opening_, false)) OnTables();
+                     });
+}
+
+// Beside operations, whose clocks go on meanwhile.
+void ScriptedWorker::CreateLateTables() {
+  for (const SimTable& table : script_->tables) {
+    if (table.created_in == 0 || table.created_in != iteration_ || life() > 1) continue;
+    cluster_->Note(absl::StrCat(Name(), " creates ", table.spec.name));
+    ++creating_;
+    Create(table);
+    script_->on_late_table();
   }
 }
 
@@ -131,8 +149,10 @@ void ScriptedWorker::OnTables() {
 
 void ScriptedWorker::Iterate() {
   if (iteration_ == script_->iterations) {
+    if (creating_ > 0) return After(kLookForTables, [this] { Iterate(); });
     return WhenIdle([this] { at_gate_ = true; });
   }
+  CreateLateTables();
   SubmitSome();
   // Half the time it waits for answers within the iteration, if they can come: a push-pull in BSP
   // is answered when the clock closes.
@@ -149,6 +169,7 @@ void ScriptedWorker::Iterate() {
 void ScriptedWorker::SubmitSome() {
   for (std::uint64_t i = 0, n = 1 + random_.Below(kCallsPerIterationMax); i < n; ++i) {
     const SimTable& table = script_->tables[random_.Below(script_->tables.size())];
+    if (infos_[table.index] == nullptr) continue;  // to be created
     const std::uint64_t kind = random_.Below(8);
     const std::uint64_t pushed = kind < 5 ? PlacesToPush(table) : 0;
     if (pushed == 0) {

@@ -30,6 +30,8 @@ struct Script {
   absl::Duration think_max;          // between iterations
   std::uint32_t barrier_every = 25;  // 0: none, so that a worker that comes back has missed none
   bool short_deadlines = false;      // now and then
+  // A worker creates a table in mid-run just now.
+  std::function<void()> on_late_table = nullptr;
 };
 
 class ScriptedWorker {
@@ -80,6 +82,9 @@ class ScriptedWorker {
   // Ends the core's clock. False: it failed.
   bool EndClock();
   void OnReady();
+  // One of `creating_` tables.
+  void Create(const SimTable& table);
+  void CreateLateTables();
   void OnTables();
   void Iterate();
   void SubmitSome();
@@ -125,7 +130,8 @@ class ScriptedWorker {
   bool reads_last_ = false;  // no worker pushes any more
   bool may_be_given_up_ = false, given_up_ = false;
   std::uint32_t iteration_ = 0;
-  std::size_t tables_open_ = 0;
+  std::size_t creating_ = 0;  // tables
+  bool opening_ = false;      // the script begins with the last of them
   std::vector<std::shared_ptr<const worker::TableInfo>> infos_;  // by table
   std::map<std::uint64_t, std::shared_ptr<Call>> calls_;         // under way, by number
   std::function<void()> when_idle_;

@@ -47,9 +47,9 @@ void SimReader::OpenTables() {
   pulls_left_ = 1 + random_.Below(kPullsPerVisitMax);
   tables_asked_ = 0;
   Waits("opening tables");
-  for (const SimTable& table : *tables_) tables_asked_ += table.counter;
+  for (const SimTable& table : *tables_) tables_asked_ += table.counter && table.created_in == 0;
   for (const SimTable& table : *tables_) {
-    if (!table.counter) continue;
+    if (!table.counter || table.created_in > 0) continue;
     core_->OpenTable(table.spec.name, kReaderTimeout,
                      [this, &table](absl::StatusOr<std::shared_ptr<const worker::TableInfo>> info) {
                        if (!Expect(info.status(), "opening a table")) return;

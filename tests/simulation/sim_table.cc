@@ -114,6 +114,19 @@ void AddSmallTables(std::uint32_t num_workers, runtime::Random* random,
   }
 }
 
+SimTable LateTable(std::uint32_t index, std::uint32_t num_workers, std::uint32_t iteration,
+                   runtime::Random* random) {
+  SimTable table;
+  table.index = index;
+  table.num_workers = num_workers;
+  table.created_in = iteration;
+  table.width = num_workers * kElementsPerWorker;
+  SetPlaces(&table, "late counters", DType::kInt64, random->Below(2) == 0, random);
+  // With the first bounded table the clock of checkpoints would mean more from then on.
+  table.spec.consistency = random->Below(2) == 0 ? Consistency::Bsp() : Consistency::Asp();
+  return table;
+}
+
 SimTable RefusingTable(std::uint32_t index, std::uint32_t num_workers, runtime::Random* random) {
   SimTable table;
   table.index = index;

@@ -44,6 +44,7 @@ struct SimTable {
   std::size_t stride = 0;           // elements from one place to the next in the user's array
   std::vector<std::uint64_t> keys;  // sparse: of each place
   std::uint32_t num_workers = 0;
+  std::uint32_t created_in = 0;  // the iteration in which workers create it; 0: before the first
   bool small = false;  // of one short block: its pushes leave in one message with those of others
   bool coded = false;
   bool one_writer = false;  // float and coded tables: WriterOf(place) alone pushes to a place
@@ -106,6 +107,10 @@ void AddCodedTables(std::uint32_t num_workers, runtime::Random* random,
 // pushes that wait for their clock and pushes that do not leave in one message.
 void AddSmallTables(std::uint32_t num_workers, runtime::Random* random,
                     std::vector<SimTable>* tables);
+
+// A table that comes in mid-run, in that iteration, to be added behind the others.
+SimTable LateTable(std::uint32_t index, std::uint32_t num_workers, std::uint32_t iteration,
+                   runtime::Random* random);
 
 // A table whose pushes may be refused, to be added behind all others.
 SimTable RefusingTable(std::uint32_t index, std::uint32_t num_workers, runtime::Random* random);

@@ -225,6 +225,13 @@ class Run {
       script.barrier_every = 0;
     }
     script.iterations = static_cast<std::uint32_t>(200 + random_.Below(300));
+    runtime::Random late(runtime::RandomAt(options_.seed, runtime::StableHash("late table"), 0));
+    if (late.Below(2) == 0) {
+      const auto index = static_cast<std::uint32_t>(script.tables.size());
+      const auto iteration = static_cast<std::uint32_t>(1 + late.Below(script.iterations / 2));
+      script.tables.push_back(LateTable(index, cluster_.config().num_workers, iteration, &late));
+      script.on_late_table = [this] { OnLateTable(); };
+    }
     // Long enough that the workers outlast most faults.
     script.think_max = window_ / script.iterations;
     return script;
@@ -246,6 +253,17 @@ class Run {
       soon([this, rank] { cluster_.Start(Role::kServer, rank); });
     }
     for (const auto& worker : workers_) soon([raw = worker.get()] { raw->Start(); });
+  }
+
+  // Half the time a checkpoint is saved while the table is created.
+  void OnLateTable() {
+    if (!options_.faults.test(static_cast<std::size_t>(FaultKind::kCheckpoint))) return;
+    if (late_tables_.Below(2) == 0) return;
+    cluster_.world().Schedule(absl::Milliseconds(2) * late_tables_.Uniform(), [this] {
+      Episode save;
+      save.kind = FaultKind::kCheckpoint;
+      (void)Strike(save);
+    });
   }
 
   // No process dies before all work, or after the last reads have begun.
@@ -569,6 +587,8 @@ class Run {
   const absl::Duration window_;
   const FaultPlan plan_;
   const Script script_;
+  runtime::Random late_tables_{
+      runtime::RandomAt(options_.seed, runtime::StableHash("saves beside tables"), 0)};
   History history_;
   Checker checker_;
   CodedChecker coded_;
