@@ -19,7 +19,8 @@ constexpr KnownBug kWorkerBugs[] = {
      .file = "worker/core/core.cc",
      .what = "a late worker of a cluster that was restored begins at the checkpoint's clock",
      .promise = "a late worker begins where the others are",
-     .test = "worker/worker_test RestoredLateJoinTest.ALateWorkerStartsWhereTheOthersAreByNow"},
+     .test =
+         "tests/simulation/promises_test RestoredClusterTest.ALateWorkerEntersWhereTheOthersAre"},
     {.name = "late-worker-is-a-founder",
      .file = "worker/core/core.cc",
      .what = "a late worker begins at the cluster's first clock",
