@@ -114,7 +114,7 @@ class Server final : private node::Membership::Listener {
   std::optional<absl::Status> final_;  // set once it is ending
   bool leaving_ = false;
   std::optional<std::uint32_t> rank_;
-  std::uint32_t node_ = 0;  // once it has a rank
+  std::uint32_t node_ = 0;                        // once it has a rank
   absl::Duration failure_timeout_;                // the scheduler's
   std::optional<absl::Status> draining_because_;  // while it waits to be drained
   runtime::Timer drain_timer_;                    // to give that up
