@@ -31,7 +31,8 @@ FaultInjector::Struck ProcessFaults::Strike(const Episode& episode) {
     return Struck::kYes;
   }
   if (episode.kind == FaultKind::kCheckpoint) {
-    AskFor("checkpoint-save", {kSavedFolder}, [](const absl::Status&) {});
+    ++need_clocks_;
+    AskFor("checkpoint-save", {kSavedFolder}, [this](const absl::Status&) { --need_clocks_; });
     return Struck::kYes;
   }
   if (episode.kind == FaultKind::kSwitchCodec) return SwitchCodec(episode.amount);
@@ -198,9 +199,9 @@ FaultInjector::Struck ProcessFaults::SwitchCodec(double choice) {
   if (may.empty()) return Struck::kNo;
   const auto& [table, codec] =
       may[static_cast<std::size_t>(choice * static_cast<double>(may.size()))];
-  ++switches_;
+  ++need_clocks_;
   AskFor("codec", {table, codec}, [this](const absl::Status& answer) {
-    --switches_;
+    --need_clocks_;
     if (!answer.ok()) {
       checker_->Fail("what is promised to succeed does",
                      absl::StrCat("a change of codecs: ", answer.ToString()));
@@ -226,9 +227,9 @@ FaultInjector::Struck ProcessFaults::ChangeTable(double choice) {
   if (may.empty()) return Struck::kNo;
   const auto& [table, bound] =
       may[static_cast<std::size_t>(choice * static_cast<double>(may.size()))];
-  ++switches_;
+  ++need_clocks_;
   AskFor("table", {table, absl::StrCat("consistency=", bound)}, [this](const absl::Status& answer) {
-    --switches_;
+    --need_clocks_;
     table_changes_ += answer.ok() ? 1 : 0;
     if (!answer.ok() && !absl::IsAborted(answer)) {
       checker_->Fail("what is promised to succeed does",

@@ -34,9 +34,10 @@ class ProcessFaults {
   Struck Strike(const Episode& episode);
   // True if every strike is over: killed processes are back, and requests are answered.
   bool over() const { return to_come_ == 0; }
-  // True if a codec switch was asked for and is not decided: that needs the workers' clocks to go
+  // True if a codec switch, a change of a table or a checkpoint was asked for and is not decided or
+  // saved: that needs the workers' clocks to go
   // on.
-  bool switches() const { return switches_ > 0; }
+  bool needs_clocks() const { return need_clocks_ > 0; }
   std::uint64_t table_changes() const { return table_changes_; }  // that succeeded
   // Starts processes again that have ended because they were taken for dead, drained, or could not
   // write to their disk. Not when the cluster is about to end.
@@ -84,8 +85,8 @@ class ProcessFaults {
   const std::vector<SimTable>* const tables_;
   const Workers* const workers_;
   Checker* const checker_;
-  std::size_t to_come_ = 0;   // calls of Later and AskFor that are not over
-  std::size_t switches_ = 0;  // of them, codec switches and changes of tables
+  std::size_t to_come_ = 0;      // calls of Later and AskFor that are not over
+  std::size_t need_clocks_ = 0;  // of them, those that wait for a clock
   std::uint64_t table_changes_ = 0;
   absl::Time moved_ = absl::InfinitePast();  // the last move of the scheduler
   std::set<std::string> doomed_;  // servers that are cut off until they are taken for dead

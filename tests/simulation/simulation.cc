@@ -445,7 +445,7 @@ class Run {
       const bool over = complete_ && FaultsAreOver();
       if (!all([](auto* worker) { return worker->at_gate(); })) return;
       if (!over) {
-        if (!process_faults_.switches()) return;
+        if (!process_faults_.needs_clocks()) return;
         for (ScriptedWorker* worker : living) worker->TickAtGate();
         return;
       }
