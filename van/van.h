@@ -11,10 +11,10 @@
 // dropped, repeated or reordered as the test asks). Roles that need more add it on top
 // (docs/protocol.md).
 //
-// Guests. A peer that has connected is a guest until its hello shows that it knows the cluster's
-// id, or the owner admits it. All guests together get a small share of the thread's time
-// (van/session/guest_meter.h) and of memory (Limits). What they send beyond that waits in the
-// network, and a guest that does not read the answers to its requests is dropped.
+// Guests. A peer that has connected is a guest until the owner, which knows the members of its
+// cluster, admits it: what a hello says anybody can say. All guests together get a small share of
+// the thread's time (van/session/guest_meter.h) and of memory (Limits). What they send beyond that
+// waits in the network, and a guest that does not read the answers to its requests is dropped.
 //
 // Flow control. Each side may have Limits::send_window_bytes under way to a peer that the peer has
 // not yet given to its handler, and less if it has dialled that peer on its own machine
@@ -171,8 +171,14 @@ class Van {
   // messages.
   virtual void Disconnect(PeerId peer, absl::Status why) = 0;
 
-  // The peer is not a guest any more.
+  // The peer is a member: not a guest any more.
   virtual void Admit(PeerId /*peer*/) {}
+  // The owner limits the peer's work itself, and it may send what members may. Its connection
+  // counts among those of guests: where there are too many it goes if it is silent.
+  virtual void AdmitReader(PeerId /*peer*/) {}
+  // The peer stays a guest whose work is limited. Its connection does not count among those of
+  // guests: it stays however many there are.
+  virtual void KeepGuest(PeerId /*peer*/) {}
 
   // After Hold no message of that peer is delivered, and little more of its data is read, until
   // Release. May be called from within OnMessage; the messages in the same envelope still follow.

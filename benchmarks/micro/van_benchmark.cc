@@ -52,7 +52,7 @@ class Server final : public van::Handler {
   }
   const std::string& address() const { return address_; }
 
-  void OnPeerUp(van::PeerId, const van::Identity&) override {}
+  void OnPeerUp(van::PeerId peer, const van::Identity&) override { van_->Admit(peer); }
   void OnPeerDown(van::PeerId, const absl::Status&) override {}
   void OnMessage(van::PeerId peer, van::Message message) override {
     const auto* header = reinterpret_cast<const char*>(message.header.data());

@@ -6,6 +6,7 @@
 #include <utility>
 #include <variant>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "proto/encoding/encoding.h"
 #include "ps/data/status_json.h"
@@ -86,6 +87,7 @@ void DataThread::TakeMap(std::shared_ptr<const proto::ClusterMap> map,
   state_.map = std::move(map);
   map_taken_ = std::move(taken);
   state_.links.TakeMap(state_.map);
+  AdmitMembers();
   state_.replicas.shards().num_shards = static_cast<std::uint32_t>(state_.map->owners.size());
   tables().Follow(state_.map->codecs);
   FollowTableSettings();
@@ -180,6 +182,13 @@ std::string DataThread::StatusJson() const {
 
 void DataThread::OnPeerUp(van::PeerId peer, const van::Identity& identity) {
   state_.connections.OnUp(peer, identity);
+  if (IsMember(identity)) {
+    van_->Admit(peer);
+  } else if (identity.role == Role::kReader && identity.cluster == state_.cluster) {
+    van_->AdmitReader(peer);  // ReaderTurns
+  } else {
+    unknown_.insert(peer);
+  }
   if (const std::optional<proto::ShardOwner> place = state_.links.OnPeerUp(peer, identity)) {
     for (auto& [id, replica] : state_.replicas.all()) replica->OnLinkUp(*place);
   }
@@ -188,7 +197,36 @@ void DataThread::OnPeerUp(van::PeerId peer, const van::Identity& identity) {
   }
 }
 
+// True if the newest map has that process as a living worker or server.
+bool DataThread::IsMember(const van::Identity& identity) const {
+  if (state_.links.ServerOf(identity).has_value()) return true;
+  return identity.role == Role::kWorker &&
+         std::ranges::any_of(state_.map->workers, [&](const proto::WorkerEntry& worker) {
+           return worker.incarnation == identity.incarnation &&
+                  worker.state == proto::WorkerState::kAlive;
+         });
+}
+
+// A peer may have connected before the map that shows it came.
+void DataThread::AdmitMembers() {
+  if (unknown_.empty()) return;
+  absl::flat_hash_set<std::uint64_t> incarnations;
+  for (const proto::WorkerEntry& worker : state_.map->workers) {
+    if (worker.state == proto::WorkerState::kAlive) incarnations.insert(worker.incarnation);
+  }
+  for (const proto::ServerEntry& server : state_.map->servers) {
+    if (server.alive) incarnations.insert(server.incarnation);
+  }
+  std::erase_if(unknown_, [&](van::PeerId peer) {
+    const van::Identity* const identity = state_.connections.Find(peer);
+    const bool known = identity != nullptr && incarnations.contains(identity->incarnation);
+    if (known) van_->Admit(peer);
+    return known || identity == nullptr;
+  });
+}
+
 void DataThread::OnPeerDown(van::PeerId peer, const absl::Status& why) {
+  unknown_.erase(peer);
   state_.connections.OnDown(peer);
   state_.links.OnPeerDown(peer);
   requests_.DropPeer(peer);
@@ -254,7 +292,8 @@ void DataThread::Dispatch(van::PeerId peer, const van::Identity& sender, proto::
     requests_.OnCall(peer, sender, *call, payload);
   } else if (auto* moved = std::get_if<proto::SchedulerMoved>(any)) {
     OnSchedulerMoved(peer, sender, *moved);
-  } else if (auto* status = std::get_if<proto::StatusRequest>(any)) {
+  } else if (auto* status = std::get_if<proto::StatusRequest>(any);
+             status != nullptr && MayAskForStatus(sender)) {
     state_.connections
         .Send(peer, proto::StatusReply{status->request}, {runtime::Buffer::CopyOf(StatusJson())})
         .IgnoreError();
@@ -263,6 +302,12 @@ void DataThread::Dispatch(van::PeerId peer, const van::Identity& sender, proto::
         peer, absl::InvalidArgumentError(
                   absl::StrCat("a server's data thread takes no ", proto::NameOf(*any))));
   }
+}
+
+// The van limits the work for guests, as tools are; ReaderTurns limits that for readers' pulls
+// alone.
+bool DataThread::MayAskForStatus(const van::Identity& sender) {
+  return sender.role != Role::kReader || runtime::Planted<"reader-asks-for-status">();
 }
 
 // The scheduler came back at another address, and repeats this until this server has been there.

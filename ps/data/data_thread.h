@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -123,6 +124,9 @@ class DataThread final : private van::Handler, private ReplicaHost {
   void OnPeerDown(van::PeerId peer, const absl::Status& why) override;
   void OnMessage(van::PeerId peer, van::Message message) override;
   std::string NameOf(van::PeerId peer, const van::Identity& identity) const override;
+  bool IsMember(const van::Identity& identity) const;
+  void AdmitMembers();
+  static bool MayAskForStatus(const van::Identity& sender);
   void Guarded(absl::FunctionRef<void()> work);
   void Dispatch(van::PeerId peer, const van::Identity& sender, proto::AnyMessage* any,
                 Payload payload);
@@ -152,6 +156,7 @@ class DataThread final : private van::Handler, private ReplicaHost {
   Requests requests_;
   ReplicationMessages replication_;
   Rates rates_;
+  std::set<van::PeerId> unknown_;  // peers that are in no map so far, without readers
   absl::AnyInvocable<void()> map_taken_;
   std::optional<proto::SchedulerMoved> scheduler_moved_;  // the newest news of it
   runtime::Timer housekeeping_;

@@ -71,6 +71,13 @@ TEST_F(ReaderTest, SeesAppliedPushesAndTheirClock) {
   EXPECT_EQ(answer.reply().staleness, 0u);
 }
 
+// Its pulls alone are served by turns. Tools ask servers, as guests, whose work the van limits.
+TEST_F(ReaderTest, ThatAsksForTheStatusIsDropped) {
+  const van::PeerId reader = Come();
+  bench_.SendFrom(reader, proto::StatusRequest{1});
+  EXPECT_TRUE(bench_.van().Dropped(reader).has_value());
+}
+
 TEST_F(ReaderTest, InBspSeesClosedClocksOnlyAndDoesNotWait) {
   const std::uint32_t table = bench_.Install(AddTable("w", Consistency::Bsp()));
   const van::PeerId reader = Come();

@@ -29,7 +29,7 @@ absl::Status Requests::CheckReader(const van::Identity& reader,
   if (reader.cluster != state_->cluster && !runtime::Planted<"reader-of-another-cluster">()) {
     return absl::PermissionDeniedError(
         absl::StrCat("this reader belongs to another cluster: it says ", reader.cluster,
-                     ", this server is in ", state_->cluster, "; check LEEWAY_SCHEDULER"));
+                     "; check LEEWAY_SCHEDULER"));
   }
   if (request.id.incarnation != reader.incarnation) {
     return absl::PermissionDeniedError(

@@ -18,7 +18,7 @@ namespace leeway::ps {
 
 // Bytes of answers to readers that wait for other replicas, those of a thread together. Readers are
 // many, and must not take the room that workers' answers need.
-inline constexpr std::uint64_t kReadersWaitingBytesMax = 256 << 20;
+inline constexpr std::uint64_t kReadersWaitingBytesMax = 64 << 20;
 // State transfers that a thread sends at once. What is pushed meanwhile is kept until they are
 // over.
 inline constexpr std::uint32_t kTransfersAtOnce = 2;

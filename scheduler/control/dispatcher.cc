@@ -17,6 +17,20 @@ namespace leeway::scheduler {
 void Dispatcher::OnPeerUp(van::PeerId peer, const van::Identity& identity) {
   if (s_->recovery->OnPeerUp(peer)) return;
   peers_[peer] = identity;
+  // After a restart of the scheduler, or a cut, many come back at once.
+  if (const Node* const node = s_->member_service->NodeOf(identity); IsOf(identity, node)) {
+    Receive(peer, *node);
+  }
+}
+
+bool Dispatcher::IsOf(const van::Identity& identity, const Node* node) const {
+  return node != nullptr && node->role == identity.role && node->alive();
+}
+
+// A member is no guest. A reader stays one: the scheduler does little for it.
+void Dispatcher::Receive(van::PeerId peer, const Node& node) {
+  van::Van* const van = s_->sender->van();
+  node.role == Role::kReader ? van->KeepGuest(peer) : van->Admit(peer);
 }
 
 std::string Dispatcher::NameOf(van::PeerId /*peer*/, const van::Identity& identity) const {
@@ -49,7 +63,7 @@ void Dispatcher::OnMessage(van::PeerId peer, van::Message raw) {
   Sender sender{peer, identity->second, s_->member_service->NodeOf(identity->second)};
   if (sender.node != nullptr && sender.node->role != sender.identity.role) sender.node = nullptr;
   if (sender.node != nullptr && sender.node->alive()) {
-    s_->sender->van()->Admit(peer);
+    Receive(peer, *sender.node);
     s_->liveness->Heard(sender.node->id);
     // On a new connection the messages that waited to be sent come before Join, and are answered
     // as well.

@@ -53,6 +53,9 @@ class Dispatcher final : public van::Handler {
 
   // The sender is a living member of that role; false, and noted, if not.
   bool IsMember(const Sender& sender, Role role);
+  // `node` (may be null) lives and is what the hello says.
+  bool IsOf(const van::Identity& identity, const Node* node) const;
+  void Receive(van::PeerId peer, const Node& node);
   void OutOfTurn(const Sender& sender, absl::string_view what);
 
   const Services* const s_;

@@ -70,6 +70,11 @@ void MemberService::OnJoin(const Sender& sender, const proto::Join& join) {
     return Refuse(sender, absl::FailedPreconditionError("the cluster is over"));
   }
   if (join.role == Role::kReader) return ReaderJoins(sender, join);
+  if (s_->members->IsForgotten(sender.identity.node)) {
+    return Refuse(sender,
+                  absl::AbortedError("it left the cluster, or was given up, long ago: start "
+                                     "it anew"));
+  }
   if (s_->recovery->IsOfUnknownPast(sender)) return;
   // An elastic node joins a complete cluster.
   if (join.elastic) {
@@ -299,7 +304,7 @@ void MemberService::ReaderJoins(const Sender& sender, const proto::Join& join) {
   if (!admitted.ok()) return Refuse(sender, admitted.status());
   Node* const reader = *admitted;
   van::Van* const van = s_->sender->van();
-  van->Admit(sender.peer);
+  van->KeepGuest(sender.peer);
   reader->peer = sender.peer;
   reader->address = join.host.empty() ? van->AddressOf(sender.peer) : join.host;
   s_->liveness->Heard(reader->id);

@@ -11,6 +11,9 @@
 namespace leeway::scheduler {
 namespace {
 
+// Those of readers begin there (readers.h).
+constexpr std::uint32_t kNodeIdMax = 1u << 31;
+
 absl::string_view NumberSetting(Role role) {
   return role == Role::kServer ? "LEEWAY_NUM_SERVERS" : "LEEWAY_NUM_WORKERS";
 }
@@ -78,8 +81,8 @@ absl::StatusOr<Node*> MembershipTable::Admit(const proto::Join& join,
   LEEWAY_RETURN_IF_ERROR(CheckAnnounced(join));
   LEEWAY_ASSIGN_OR_RETURN(const std::uint32_t rank, ChooseRank(join));
   LEEWAY_RETURN_IF_ERROR(CheckLeavingIsKnown(join.role, rank));
-  if (nodes_.size() >= kNodesMax) {
-    return absl::ResourceExhaustedError(absl::StrCat("the scheduler has admitted ", kNodesMax,
+  if (next_id_ >= kNodeIdMax) {
+    return absl::ResourceExhaustedError(absl::StrCat("the scheduler has admitted ", kNodeIdMax,
                                                      " nodes already; start the cluster anew"));
   }
   ++changes_;
@@ -94,7 +97,7 @@ absl::StatusOr<Node*> MembershipTable::Admit(const proto::Join& join,
   ids_[node.incarnation] = node.id;
   std::vector<Node*>& ranks = Ranks(node.role);
   if (rank == ranks.size()) ranks.push_back(nullptr);
-  ranks[rank] = &node;
+  if (const Node* const before = std::exchange(ranks[rank], &node)) NoteReplaced(*before);
   return &node;
 }
 
@@ -180,8 +183,19 @@ void MembershipTable::Retire(Node* node, Node::State state, std::string why) {
   node->state = state;
   node->gone_because = std::move(why);
   node->codecs.clear();  // the dead are many
-  if (!complete_ && !runtime::Planted<"early-leaver-keeps-rank">())
-    (node->role == Role::kServer ? servers_ : workers_)[node->rank] = nullptr;
+  if (complete_ || runtime::Planted<"early-leaver-keeps-rank">()) return;
+  Ranks(node->role)[node->rank] = nullptr;
+  NoteReplaced(*node);
+}
+
+void MembershipTable::NoteReplaced(const Node& node) {
+  replaced_.push_back(node.id);
+  while (replaced_.size() > kReplacedMax && !runtime::Planted<"the-gone-kept-for-ever">()) {
+    const auto oldest = nodes_.find(replaced_.front());
+    replaced_.pop_front();
+    ids_.erase(oldest->second.incarnation);
+    nodes_.erase(oldest);
+  }
 }
 
 void MembershipTable::LeavingIsIn(Node* worker, std::uint64_t version) {
@@ -203,12 +217,17 @@ void MembershipTable::Restore(const std::vector<Node>& nodes, std::uint32_t next
   for (const Node& node : nodes) {
     Node& own = nodes_[node.id] = node;
     ids_[own.incarnation] = own.id;
-    if (!complete && !own.alive()) continue;
+    if (!complete && !own.alive()) {
+      replaced_.push_back(own.id);
+      continue;
+    }
     std::vector<Node*>& ranks = Ranks(own.role);
     if (ranks.size() <= own.rank) ranks.resize(own.rank + 1, nullptr);
     // By id: a node that joined later has taken the rank.
     if (ranks[own.rank] != nullptr && runtime::Planted<"predecessor-restored">()) continue;
-    ranks[own.rank] = &own;
+    if (const Node* const before = std::exchange(ranks[own.rank], &own)) {
+      replaced_.push_back(before->id);
+    }
   }
 }
 

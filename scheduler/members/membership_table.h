@@ -1,9 +1,13 @@
 // The table of members: servers and workers with their ranks, incarnations and states. Lives on the
-// scheduler's loop. Nodes stay in it when they have gone, up to kNodesMax.
+// scheduler's loop. A node that has gone stays in it as long as it has its rank; of those that have
+// lost it to another process, or had gone before the cluster was complete, the newest kReplacedMax
+// stay, so that they can still be told why. The durable state has all nodes of the table, so it
+// does not grow with the cluster's age.
 #ifndef LEEWAY_SCHEDULER_MEMBERS_MEMBERSHIP_TABLE_H_
 #define LEEWAY_SCHEDULER_MEMBERS_MEMBERSHIP_TABLE_H_
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
@@ -19,9 +23,7 @@
 namespace leeway::scheduler {
 
 inline constexpr std::uint32_t kSchedulerNode = 1;
-// Nodes ever admitted. The rank of a node that has gone is given again, so without a limit nodes
-// that die over and over could fill the memory.
-inline constexpr std::size_t kNodesMax = 1 << 18;
+inline constexpr std::size_t kReplacedMax = 1024;
 // How many names, of nodes or tables, the text of an error lists at most.
 inline constexpr std::size_t kNamedMax = 8;
 
@@ -87,6 +89,10 @@ class MembershipTable {
     return const_cast<MembershipTable*>(this)->FindIncarnation(incarnation);
   }
   Node* Find(std::uint32_t id);
+  // A process that was told that id was a member once, and is not in the table any more.
+  bool IsForgotten(std::uint32_t id) const {
+    return id > kSchedulerNode && id < next_id_ && !nodes_.contains(id);
+  }
   // By rank; null where no node has joined (before the cluster is complete). More than were
   // announced, once elastic nodes have joined.
   const std::vector<Node*>& servers() const { return servers_; }
@@ -105,7 +111,7 @@ class MembershipTable {
   // "server 1 (tcp://…)" for the id of a server; "node 7" for any other.
   std::string DescribeServer(std::uint32_t id) const;
 
-  // The durable state: all nodes ever admitted, by id.
+  // The durable state: all nodes of the table, by id.
   const std::map<std::uint32_t, Node>& nodes() const { return nodes_; }
   std::uint32_t next_id() const { return next_id_; }
   // Grows whenever that changes.
@@ -120,11 +126,14 @@ class MembershipTable {
   std::optional<std::uint32_t> FreeRank(Role role) const;
   absl::Status Full(const proto::Join& join) const;
   std::vector<Node*>& Ranks(Role role) { return role == Role::kServer ? servers_ : workers_; }
+  // The node has no rank any more.
+  void NoteReplaced(const Node& node);
 
   const std::uint32_t num_servers_, num_workers_;  // announced
   std::map<std::uint32_t, Node> nodes_;            // by id
   std::map<std::uint64_t, std::uint32_t> ids_;     // by incarnation
   std::vector<Node*> servers_, workers_;
+  std::deque<std::uint32_t> replaced_;  // ids, in the order of their replacement
   std::uint32_t next_id_ = kSchedulerNode + 1;
   bool complete_ = false;
   std::uint64_t changes_ = 0;

@@ -39,6 +39,37 @@ class MembershipTableTest : public ::testing::Test {
   MembershipTable table_{1, 2};
 };
 
+// A cluster may live for years, and its workers for minutes.
+TEST_F(MembershipTableTest, ForgetsThoseThatWereReplacedLongAgo) {
+  Node* const server = *Admit(Role::kServer, 1);
+  Node* const other = *Admit(Role::kWorker, 2);
+  Node* worker = *Admit(Role::kWorker, 3);
+  ASSERT_TRUE(table_.UpdateComplete());
+  const std::uint32_t first = worker->id;
+  for (std::uint64_t i = 0; i < 5 * kReplacedMax; ++i) {
+    table_.Retire(worker, Node::State::kDead, "it died");
+    const absl::StatusOr<Node*> next = Admit(Role::kWorker, 1000 + i, 1);
+    ASSERT_TRUE(next.ok()) << next.status();
+    worker = *next;
+  }
+  EXPECT_EQ(table_.nodes().size(), kReplacedMax + 3);
+  EXPECT_TRUE(table_.IsForgotten(first));
+  EXPECT_EQ(table_.Find(first), nullptr);
+  EXPECT_EQ(table_.FindIncarnation(3), nullptr);
+  EXPECT_FALSE(table_.IsForgotten(worker->id - 1));
+  EXPECT_FALSE(table_.IsForgotten(worker->id + 1));  // never admitted
+  EXPECT_EQ(table_.FindIncarnation(1), server);
+  EXPECT_EQ(table_.FindIncarnation(2), other);
+  // The next scheduler goes on forgetting where this one was.
+  std::vector<Node> kept;
+  for (const auto& [id, node] : table_.nodes()) kept.push_back(node);
+  MembershipTable next(1, 2);
+  next.Restore(kept, table_.next_id(), true);
+  next.Retire(next.Find(worker->id), Node::State::kDead, "it died");
+  ASSERT_TRUE(next.Admit(JoinOf(Role::kWorker, 1), IdentityOf(Role::kWorker, 7)).ok());
+  EXPECT_EQ(next.nodes().size(), kReplacedMax + 3);
+}
+
 TEST_F(MembershipTableTest, RanksCountFromZeroForEachRoleAndIdsFromTwo) {
   EXPECT_EQ((*Admit(Role::kWorker, 10))->rank, 0u);
   EXPECT_EQ((*Admit(Role::kServer, 11))->rank, 0u);

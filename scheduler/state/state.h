@@ -27,7 +27,7 @@ struct State {
   std::uint32_t num_servers = 0, num_workers = 0, replication = 0;
   std::uint64_t block_bytes = 0;
 
-  std::vector<Node> nodes;  // all ever admitted, by id; without their connections
+  std::vector<Node> nodes;  // MembershipTable::nodes, by id; without their connections
   std::uint32_t next_node = 0;
   bool complete = false;
   std::uint64_t version = 0, epoch = 0;  // of the newest map

@@ -211,6 +211,11 @@ constexpr KnownBug kSchedulerBugs[] = {
      .promise = "whoever comes next fills the gap",
      .test = "scheduler/scheduler_test "
              "MembershipTableTest.BeforeTheClusterIsCompleteARankIsFreedAtOnce"},
+    {.name = "the-gone-kept-for-ever",
+     .file = "scheduler/members/membership_table.cc",
+     .what = "the scheduler's state has every process that was ever a member",
+     .promise = "memory is bounded",
+     .test = "scheduler/scheduler_test MembershipTableTest.ForgetsThoseThatWereReplacedLongAgo"},
     {.name = "last-replica-suspected",
      .file = "scheduler/members/liveness.cc",
      .what = "the last replica of a shard is taken for dead as soon as its connections have broken",

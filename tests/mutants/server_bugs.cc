@@ -5,6 +5,11 @@ namespace leeway::mutants {
 namespace {
 
 constexpr KnownBug kServerBugs[] = {
+    {.name = "reader-asks-for-status",
+     .file = "ps/data/data_thread.cc",
+     .what = "a server answers a reader's requests for its status without any limit",
+     .promise = "limits and budgets",
+     .test = "ps/ps_test ReaderTest.ThatAsksForTheStatusIsDropped"},
     {.name = "older-map-taken-by-shards",
      .file = "ps/data/data_thread.cc",
      .what = "an overtaken map is taken",

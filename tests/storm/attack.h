@@ -10,6 +10,8 @@ namespace leeway::storm {
 struct Attack {
   const char* name;
   const char* help;
+  // It opens connections as fast as it can: new ones of others, also of `leeway status`, wait.
+  bool floods_connections = false;
 };
 
 const std::vector<Attack>& Attacks();

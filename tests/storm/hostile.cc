@@ -25,6 +25,7 @@ namespace {
 constexpr absl::Duration kSpell = absl::Seconds(6);
 constexpr double kSlowerMax = 0.10;
 constexpr std::uint64_t kGrowthMaxBytes = 256ull << 20;
+constexpr absl::Duration kStatusWithin = absl::Seconds(2);
 
 std::uint64_t ResidentBytes(pid_t pid) {
   std::ifstream statm(absl::StrCat("/proc/", pid, "/statm"));
@@ -84,7 +85,8 @@ absl::Status RunOne(Cluster* cluster, const std::vector<const Child*>& nodes,
                            static_cast<double>(std::thread::hardware_concurrency());
   // The status is answered meanwhile.
   const absl::Time asked = absl::Now();
-  const absl::Status looked = cluster->Look().status();
+  const absl::StatusOr<View> view = cluster->Look();
+  const absl::Status looked = view.status();
   const absl::Duration answered = absl::Now() - asked;
   attacker->Signal(SIGKILL);
   LEEWAY_RETURN_IF_ERROR(
@@ -106,6 +108,14 @@ absl::Status RunOne(Cluster* cluster, const std::vector<const Child*>& nodes,
   if (during.growth_bytes > kGrowthMaxBytes) {
     return absl::InternalError(
         absl::StrCat(attack.name, ": a node has grown by ", during.growth_bytes >> 20, " MB"));
+  }
+  if (!looked.ok() && !attack.floods_connections) return looked;
+  if (looked.ok() && !view->whole) {
+    return absl::InternalError(absl::StrCat(attack.name, ": a replica has left its chain"));
+  }
+  if (judges && answered > kStatusWithin && !attack.floods_connections) {
+    return absl::InternalError(
+        absl::StrCat(attack.name, ": status took ", absl::FormatDuration(answered)));
   }
   if (judges && ratio < 1 - kSlowerMax) {
     return absl::InternalError(

@@ -30,7 +30,9 @@ class MixedVanTest : public testing::Test {
  protected:
   struct Process {
     explicit Process(std::unique_ptr<Factory> f, Role role)
-        : factory(std::move(f)), van(factory->New(&loop, IdentityOf(role, 2), {}, &recorder)) {}
+        : factory(std::move(f)), van(factory->New(&loop, IdentityOf(role, 2), {}, &recorder)) {
+      recorder.admits = van.get();
+    }
     runtime::RealLoop loop{1};
     Recorder recorder;
     std::unique_ptr<Factory> factory;
@@ -164,7 +166,9 @@ class MixedRdmaTest : public testing::Test {
                                   : NewRdmaTransport(provider, &loop, Limits(), RdmaSizes()),
               MixedTransport::Only::kAny)),
           van(std::make_unique<SessionVan>(&loop, IdentityOf(role, 2), Limits(), &recorder,
-                                           std::unique_ptr<Transport>(transport))) {}
+                                           std::unique_ptr<Transport>(transport))) {
+      recorder.admits = van.get();
+    }
     runtime::RealLoop loop{1};
     Recorder recorder;
     MixedTransport* const transport;

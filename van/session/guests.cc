@@ -29,13 +29,12 @@ bool SessionVan::MayAccept(absl::Duration* pause) {
   return true;
 }
 
-// Drops the guest or newcomer that has been silent longest. False: none has been silent for
-// kSilent. A member sends a message as soon as it has connected, so no member is dropped.
+// Drops the guest or reader that has been silent longest. False: none has been silent for kSilent.
 bool SessionVan::MakeRoomForGuest() {
   const absl::Time begin = loop_->Now();
   const Peer* silent = nullptr;
   for (const auto& [id, peer] : peers_) {
-    if (!peer.guest && !peer.newcomer) continue;
+    if (!peer.counted) continue;
     if (silent == nullptr || peer.heard < silent->heard) silent = &peer;
   }
   const bool found = silent != nullptr && begin - silent->heard >= kSilent;
@@ -98,19 +97,28 @@ void SessionVan::ReleaseGuests() {
 
 void SessionVan::Admit(PeerId id) {
   Peer* const peer = Find(id);
-  if (peer == nullptr || !std::exchange(peer->guest, false)) return;
-  --guests_;
-  if (!peer->newcomer) meter_.GiveBack(peer->charged);
-  transport_->Admit(peer->conn);
-  if (std::exchange(peer->held, false)) transport_->Release(peer->conn);
+  if (peer == nullptr) return;
+  StopCounting(*peer);
+  if (!peer->guest) return;
+  meter_.GiveBack(peer->charged);
+  EndMetering(*peer);
 }
 
-// The first message of a newcomer, which had only stated the cluster's id. That id is no secret, so
-// connections without any message stay charged to guests.
-void SessionVan::OnFirstMessage(Peer& peer) {
-  peer.newcomer = false;
-  --newcomers_;
-  meter_.GiveBack(peer.charged);
+// What its connection has cost stays charged, or connecting again and again would cost nothing.
+void SessionVan::AdmitReader(PeerId id) {
+  if (Peer* const peer = Find(id); peer != nullptr && peer->guest) EndMetering(*peer);
+}
+
+void SessionVan::KeepGuest(PeerId id) {
+  if (Peer* const peer = Find(id); peer != nullptr) StopCounting(*peer);
+}
+
+void SessionVan::StopCounting(Peer& peer) { counted_ -= std::exchange(peer.counted, false); }
+
+void SessionVan::EndMetering(Peer& peer) {
+  peer.guest = false;
+  transport_->Admit(peer.conn);
+  if (std::exchange(peer.held, false)) transport_->Release(peer.conn);
 }
 
 // Whether so many more bytes may be sent to that guest. If it has too many unread bytes, it is
@@ -148,8 +156,11 @@ void SessionVan::DropGuest(PeerId id, absl::Status why) {
   log_.Warning("guest",
                absl::StrCat("dropping ", Find(id)->address, ": ", std::string(why.message()), " (",
                             count, " so far, guests_dropped in the status)"));
-  // A node that is rejected gives up; one whose connection breaks connects again.
-  const Farewell farewell = Find(id)->newcomer ? Farewell::kNone : Farewell::kReject;
+  // A node that is rejected gives up; one whose connection breaks connects again. One that says the
+  // cluster's id may be a member that the owner does not know yet.
+  const std::optional<proto::Hello>& theirs = Find(id)->theirs;
+  const bool says_id = theirs.has_value() && theirs->cluster != 0;
+  const Farewell farewell = says_id ? Farewell::kNone : Farewell::kReject;
   Drop(id, std::move(why), farewell);
 }
 

@@ -46,8 +46,8 @@ absl::Status CheckCluster(const Identity& mine, const proto::Hello& theirs) {
     return absl::OkStatus();
   }
   return absl::FailedPreconditionError(
-      absl::StrCat("belongs to cluster ", absl::Hex(theirs.cluster), ", this process to ",
-                   absl::Hex(mine.cluster), "; check LEEWAY_SCHEDULER on both sides"));
+      absl::StrCat("belongs to cluster ", absl::Hex(theirs.cluster),
+                   ", this process to another one; check LEEWAY_SCHEDULER on both sides"));
 }
 
 }  // namespace leeway::van

@@ -134,8 +134,7 @@ void SessionVan::OnAccepted(ConnId conn) {
     return;
   }
   const bool guest = !transport_->own_user(conn);
-  const bool room =
-      guests_ + newcomers_ < limits_.guests_max || runtime::Planted<"guests-unlimited">();
+  const bool room = counted_ < limits_.guests_max || runtime::Planted<"guests-unlimited">();
   if (guest && !room && !MakeRoomForGuest()) {
     transport_->Close(conn);
     return;
@@ -146,10 +145,10 @@ void SessionVan::OnAccepted(ConnId conn) {
   peer.address = transport_->AddressOf(conn);
   peer.stage = Stage::kGreeting;
   peer.conn = conn;
-  peer.guest = guest;
+  peer.guest = peer.counted = guest;
   peer.heard = loop_->Now();
   peer.charged = GuestAcceptWork();
-  guests_ += guest;
+  counted_ += guest;
   by_conn_[conn] = id;
   if (runtime::Planted<"silence-before-hello-endures">()) return;
   peer.deadline.SetAfter(limits_.hello_timeout);
@@ -247,8 +246,7 @@ void SessionVan::Drop(PeerId id, absl::Status why, Farewell farewell) {
     Tell({std::move(item.done), 0, std::move(status)});
   }
   if (!peer.dialled && !runtime::Planted<"accepted-not-given-back">()) --accepted_;
-  if (!runtime::Planted<"guests-not-given-back">()) guests_ -= peer.guest;
-  newcomers_ -= peer.newcomer;
+  if (!runtime::Planted<"guests-not-given-back">()) counted_ -= peer.counted;
   if (peer.dialled || was_up) Tell({nullptr, id, std::move(why)});
 }
 
@@ -285,7 +283,7 @@ void SessionVan::OnHello(Peer& peer, const proto::Hello& theirs) {
       SendSession(peer, peer.hello);  // our answer may have been lost
     return;
   }
-  const proto::Hello mine = OwnHello();
+  proto::Hello mine = OwnHello();
   if (const absl::Status status = CheckVersions(mine, theirs); !status.ok()) {
     ++counters_.refused_versions;
     log_.Warning("version",
@@ -297,15 +295,16 @@ void SessionVan::OnHello(Peer& peer, const proto::Hello& theirs) {
     return Ban(peer.id, status);
   }
   if (!peer.dialled) {
+    // The cluster's id is told to those that know it.
+    if (theirs.cluster != identity_.cluster && !runtime::Planted<"id-told-to-strangers">()) {
+      mine.cluster = 0;
+    }
     peer.hello = proto::Encode(mine);
     SendSession(peer, peer.hello);
   }
   peer.theirs = theirs;
-  if (theirs.cluster != 0 && theirs.cluster == identity_.cluster) {
-    peer.newcomer = peer.guest;
-    newcomers_ += peer.newcomer;
-    Admit(peer.id);
-  }
+  const bool says_id = theirs.cluster != 0 && theirs.cluster == identity_.cluster;
+  if (says_id && runtime::Planted<"member-by-its-own-word">()) Admit(peer.id);
   peer.takes_envelopes = (theirs.capabilities & proto::kEnvelopes) != 0;
   peer.gains_from_envelopes = transport_->gains_from_envelopes(peer.conn);
   peer.stage = Stage::kUp;

@@ -397,7 +397,7 @@ bool SessionVan::HandOver(PeerId id, Message message) {
   ++counters_.messages_received;
   counters_.bytes_received += message.TotalBytes();
   Peer& peer = *Find(id);
-  if (peer.newcomer) OnFirstMessage(peer);
+  if (peer.counted) peer.heard = loop_->Now();
   ++peer.asked;
   const runtime::Lifetime::Watch alive = lifetime_.watch();
   handler_->OnMessage(id, std::move(message));

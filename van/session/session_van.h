@@ -47,6 +47,8 @@ class SessionVan final : public Van, private TransportEvents {
   ReceiveHandle PostReceive(PeerId peer, std::uint64_t token, std::span<std::byte> into) override;
   void Disconnect(PeerId peer, absl::Status why) override;
   void Admit(PeerId peer) override;
+  void AdmitReader(PeerId peer) override;
+  void KeepGuest(PeerId peer) override;
   bool Hold(PeerId peer) override;
   void Release(PeerId peer) override;
   bool Writable(PeerId peer) const override;
@@ -88,11 +90,11 @@ class SessionVan final : public Van, private TransportEvents {
     std::uint64_t reported = 0;  // the largest one that they have been told
     bool takes_envelopes = false;
     bool gains_from_envelopes = true;
-    bool guest = false;
-    bool newcomer = false;  // admitted for its hello; no message since
-    bool held = false;      // a guest whose messages are held until its turn
+    bool guest = false;    // its work is limited
+    bool counted = false;  // its connection counts among those of guests
+    bool held = false;     // a guest whose messages are held until its turn
     bool held_by_owner = false;
-    absl::Time heard;          // of a guest or newcomer: time of its last message
+    absl::Time heard;          // of one that is counted: time of its last message
     absl::Duration charged;    // of a guest: charged to the meter
     std::uint64_t asked = 0;   // messages given to the owner
     Envelope envelope;         // sent before the loop sleeps; empty while there is a queue
@@ -145,7 +147,8 @@ class SessionVan final : public Van, private TransportEvents {
   bool MakeRoomForGuest();
   void ServeGuest(PeerId id, ConnId conn, absl::FunctionRef<void()> work);
   void HoldGuest(Peer& peer);
-  void OnFirstMessage(Peer& peer);
+  void StopCounting(Peer& peer);
+  void EndMetering(Peer& peer);
   void ReleaseGuests();
   bool MaySendToGuest(const Peer& peer, std::uint64_t bytes);
   void DropGuest(PeerId id, absl::Status why);
@@ -190,8 +193,7 @@ class SessionVan final : public Van, private TransportEvents {
   Counters counters_;
   PeerId next_peer_ = 1;
   std::uint32_t accepted_ = 0;
-  std::uint32_t guests_ = 0;
-  std::uint32_t newcomers_ = 0;
+  std::uint32_t counted_ = 0;  // connections of guests and readers
   // Limited, so that a flood of invalid connections cannot fill the log.
   runtime::LogLimiter log_;
   runtime::Timer stall_timer_;

@@ -117,6 +117,7 @@ TEST_F(StallsTest, TheOwnerNamesItsPeers) {
   server.van = world_->factory(server.process)
                    ->New(world_->loop(server.process), IdentityOf(Role::kServer, 4), Limits(),
                          server.recorder.get());
+  server.recorder->admits = server.van.get();
   Node worker(world_.get(), IdentityOf(Role::kWorker, 5));
   worker.ConnectTo(&server, server.Listen());
   network().Cut("host2", "host3");

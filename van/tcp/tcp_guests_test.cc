@@ -221,10 +221,8 @@ TEST_F(TcpGuestsTest, OnesThatHaveGoneCountNoMore) {
   }
 }
 
-// Every process that knows a cluster's id can state it. A newcomer that sends nothing else is
-// dropped for another one, also for a guest; a member that has sent a message stays, however long
-// it is silent.
-TEST_F(TcpGuestsTest, MembersThatNeverSaidAnythingMakeRoom) {
+// Every process can learn a cluster's id and state it.
+TEST_F(TcpGuestsTest, WhoSaysTheClustersIdIsAGuestUntilTheOwnerKnowsIt) {
   Limits limits;
   limits.guests_max = 3;
   StartServer(limits);
@@ -232,14 +230,15 @@ TEST_F(TcpGuestsTest, MembersThatNeverSaidAnythingMakeRoom) {
   TcpAttacker member(address_);
   member.Say(Greeting() + HelloMessage(kTestCluster) + Messages(1));
   ASSERT_TRUE(RunUntil([&] { return server_->recorder->ups.size() == 2; }));
-  std::vector<std::unique_ptr<TcpAttacker>> idle;
+  server_->recorder->admits = nullptr;
+  std::vector<std::unique_ptr<TcpAttacker>> others;
   for (int i = 0; i < 30; ++i) {
-    idle.push_back(std::make_unique<TcpAttacker>(address_));
-    idle.back()->Say(Greeting() + HelloMessage(kTestCluster));
+    others.push_back(std::make_unique<TcpAttacker>(address_));
+    others.back()->Say(Greeting() + HelloMessage(kTestCluster) + Messages(1));
     world_->RunFor(absl::Milliseconds(150));
   }
   std::size_t open = 0;
-  for (const auto& connection : idle) open += !connection->Gone();
+  for (const auto& connection : others) open += !connection->Gone();
   EXPECT_LE(open, 3u);
   EXPECT_GE(server_->van->counters().guests_dropped, 2u);
   world_->RunFor(absl::Milliseconds(1100));
@@ -247,6 +246,46 @@ TEST_F(TcpGuestsTest, MembersThatNeverSaidAnythingMakeRoom) {
   EXPECT_FALSE(server_->recorder->IsDown(LastPeer()));
   EXPECT_FALSE(member.Gone());
   ExpectClientUnharmed();
+}
+
+// Its owner limits its work. It makes room where there are too many.
+TEST_F(TcpGuestsTest, AReaderIsServedAtOnceAndCounts) {
+  Limits limits;
+  limits.guests_max = 1;
+  StartServer(limits);
+  MakeMessagesCost(absl::Milliseconds(1));
+  const auto reader = NewGuest();
+  server_->van->AdmitReader(LastPeer());
+  reader->Say(Messages(600));
+  EXPECT_TRUE(RunUntil([&] { return handled_ == 600; }));
+  world_->RunFor(absl::Milliseconds(1100));
+  const auto another = NewGuest();
+  EXPECT_TRUE(RunUntilGone(*reader));
+}
+
+TEST_F(TcpGuestsTest, OneThatIsKeptIsLimitedAndStays) {
+  Limits limits;
+  limits.guests_max = 1;
+  StartServer(limits);
+  MakeMessagesCost(absl::Milliseconds(1));
+  const auto kept = NewGuest();
+  server_->van->KeepGuest(LastPeer());
+  kept->Say(Messages(600));
+  ASSERT_TRUE(RunUntil([&] { return handled_ > 0; }));
+  world_->RunFor(absl::Milliseconds(1100));
+  EXPECT_LT(handled_, 200);
+  const auto another = NewGuest();
+  EXPECT_FALSE(kept->Gone());
+}
+
+TEST_F(TcpGuestsTest, TheClustersIdIsToldToThoseThatSayIt) {
+  StartServer();
+  EXPECT_EQ(client_->recorder->ups.at(0).identity.cluster, kTestCluster);
+  Identity identity = IdentityOf(Role::kTool, 4);
+  identity.cluster = 0;
+  Node stranger(world_.get(), identity);
+  stranger.ConnectTo(server_.get(), address_);
+  EXPECT_EQ(stranger.recorder->ups.at(0).identity.cluster, 0u);
 }
 
 TEST_F(TcpGuestsTest, SayNothingLong) {
@@ -280,6 +319,7 @@ TEST_F(TcpGuestsTest, AFloodOfConnectionsIsAcceptedBitByBit) {
 // The cluster's id is no secret.
 TEST_F(TcpGuestsTest, AFloodOfConnectionsThatOnlySayHelloIsAcceptedBitByBit) {
   StartServer();
+  server_->recorder->admits = nullptr;
   const absl::Duration took = FloodWith(Greeting() + HelloMessage(kTestCluster));
   EXPECT_LT(static_cast<double>(server_->recorder->ups.size()), MostIn(took));
   EXPECT_GT(server_->recorder->ups.size(), 20u);

@@ -30,6 +30,7 @@ class TcpPair {
   explicit TcpPair(const Limits& limits = {}) {
     server = factory_->New(&server_loop, IdentityOf(Role::kServer, 2), limits, &at_server);
     worker = factory_->New(&worker_loop, IdentityOf(Role::kWorker, 3), limits, &at_worker);
+    at_server.admits = server.get();
     const std::string address = server->Listen("tcp://127.0.0.1:0").value();
     peer = worker->Connect(address, absl::Seconds(30)).value();
     EXPECT_TRUE(RunUntil([&] { return at_worker.IsUp(peer); }));
@@ -243,6 +244,7 @@ TEST(TcpKilled, AWorkerLeavesNothingBehind) {
     ASSERT_EQ(message.payload[0].text(), std::string(message.payload[0].size(), 'k'));
   };
   auto server = factory->New(loop.get(), IdentityOf(Role::kServer, 2), {}, &recorder);
+  recorder.admits = server.get();
   const std::string address = server->Listen("tcp://127.0.0.1:0").value();
   for (const std::uint64_t messages : {1, 2, 5, 40}) {
     next = 0;
@@ -263,6 +265,7 @@ TEST(TcpKilled, OneThatIsStoppedIsNotMistakenForDead) {
   runtime::RealLoop loop(1);
   Recorder recorder;
   auto server = factory->New(&loop, IdentityOf(Role::kServer, 2), {}, &recorder);
+  recorder.admits = server.get();
   const std::string address = server->Listen("tcp://127.0.0.1:0").value();
   const pid_t child = InChild([&] {
     runtime::RealLoop child_loop(2);

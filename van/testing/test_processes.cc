@@ -28,6 +28,7 @@ class Echo {
  public:
   Echo(Factory* factory, const std::string& host) {
     server_ = factory->New(&server_loop_, IdentityOf(Role::kServer, 2), {}, &server_recorder_);
+    server_recorder_.admits = server_.get();
     server_recorder_.on_message = [this](PeerId from, Message message) {
       EXPECT_TRUE(server_->Send(from, std::move(message)).ok());
     };

@@ -242,6 +242,7 @@ void Recorder::OnPeerUp(PeerId peer, const Identity& identity) {
   EXPECT_FALSE(IsUp(peer));
   EXPECT_FALSE(IsDown(peer));
   ups.push_back({peer, identity});
+  if (admits != nullptr && identity.cluster == kTestCluster) admits->Admit(peer);
   if (on_up) on_up();
 }
 
@@ -373,10 +374,13 @@ bool RawPeer::Heard(const std::function<bool(const proto::AnyMessage&)>& what) c
 Node::Node(TestWorld* w, const Identity& identity, const Limits& limits)
     : world(w), process(w->NewProcess()), recorder(std::make_unique<Recorder>()) {
   van = w->factory(process)->New(w->loop(process), identity, limits, recorder.get());
+  recorder->admits = van.get();
 }
 
 Node::Node(TestWorld* w, int of, std::unique_ptr<Van> van_on, std::unique_ptr<Recorder> recorder_of)
-    : world(w), process(of), recorder(std::move(recorder_of)), van(std::move(van_on)) {}
+    : world(w), process(of), recorder(std::move(recorder_of)), van(std::move(van_on)) {
+  recorder->admits = van.get();
+}
 
 std::string Node::Listen() {
   const auto address = van->Listen(world->AnyAddress(process));

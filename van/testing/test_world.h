@@ -89,6 +89,8 @@ class Recorder : public Handler {
   std::function<void(PeerId, Message)> on_message;  // if set, called instead of recording
   std::function<void()> on_up, on_down;             // called as well
   bool in_van_call = false;                         // set around calls to the van
+  // If set, admits peers that say kTestCluster, as an owner that knows its members.
+  Van* admits = nullptr;
 };
 
 // A SendDone that must be called exactly once.

@@ -31,8 +31,8 @@ class Replies {
  public:
   // The bytes that wait for one reader, and for all readers of a thread, with what the transport
   // has taken and not sent yet: readers may be many, and slow. One answer may be longer.
-  static constexpr std::uint64_t kReaderBytesMax = 64 << 20;
-  static constexpr std::uint64_t kReadersBytesMax = 256 << 20;
+  static constexpr std::uint64_t kReaderBytesMax = 32 << 20;
+  static constexpr std::uint64_t kReadersBytesMax = 64 << 20;
 
   // Sends, and says how; `done` (may be null) as in van::Van::Send.
   using Send =

@@ -252,7 +252,7 @@ TEST_F(RepliesTest, WhatIsSentIsChargedNoMore) {
   EXPECT_EQ(queue->bytes(), 0u);
 }
 
-// One that never takes anything in: 64 MiB of it are kept, and 256 MiB of all readers together.
+// One that never takes anything in: 32 MiB of it are kept, and 64 MiB of all readers together.
 TEST_F(RepliesTest, ReadersHaveLittleRoom) {
   std::uint64_t sequence = 0;
   const auto fill = [&](van::PeerId reader) {
@@ -264,10 +264,10 @@ TEST_F(RepliesTest, ReadersHaveLittleRoom) {
     }
     return kept;
   };
-  for (van::PeerId reader = 10; reader < 14; ++reader) EXPECT_NEAR(fill(reader), 64, 4);
+  for (van::PeerId reader = 10; reader < 12; ++reader) EXPECT_NEAR(fill(reader), 32, 4);
   EXPECT_LE(fill(14), 8u);
   replies_.DropPeer(10);
-  EXPECT_GE(fill(14), 50u);  // what it had is free again
+  EXPECT_GE(fill(14), 20u);  // what it had is free again
   const std::size_t failed = failed_.size();
   for (int i = 0; i < 100; ++i) Add(kOne, ++sequence, 0);
   EXPECT_EQ(failed_.size(), failed);  // workers have theirs

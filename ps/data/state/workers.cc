@@ -40,7 +40,7 @@ absl::StatusOr<WorkerRecord*> Workers::Find(const van::Identity& peer, std::uint
   if (peer.cluster != cluster) {
     return absl::PermissionDeniedError(
         absl::StrCat("this worker belongs to another cluster: it says ", peer.cluster,
-                     ", this server is in ", cluster, "; check LEEWAY_SCHEDULER"));
+                     "; check LEEWAY_SCHEDULER"));
   }
   auto node = rank_of_node_.find(peer.node);
   if (node == rank_of_node_.end()) {
