@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/base/config.h"
 #include "absl/strings/str_cat.h"
 #include "leeway/worker.h"
 
@@ -195,6 +196,11 @@ void Forks(void (*child)(const Table&)) {
   for (int i = 0; i < kForks; ++i) {
     std::vector<leeway::Ticket> tickets;
     for (int push = 0; push < kPushesBetween; ++push) tickets.push_back(PushOnes(table));
+#ifdef ABSL_HAVE_ADDRESS_SANITIZER
+    // Its allocator has locks that fork() does not take: a child of a process whose other threads
+    // allocate at that moment may wait for one forever.
+    if (const absl::Status pushed = global_worker->Wait(tickets); !pushed.ok()) Fail(pushed);
+#endif
     const pid_t pid = fork();
     if (pid < 0) Fail(absl::InternalError("fork"));
     if (pid == 0) child(table);

@@ -56,7 +56,7 @@ class ScriptedScheduler final : public van::Handler {
   std::string status_text = "{}";  // and to StatusRequest
 
  private:
-  void OnPeerUp(van::PeerId, const van::Identity&) override {}
+  void OnPeerUp(van::PeerId peer, const van::Identity&) override { van_->Admit(peer); }
   void OnPeerDown(van::PeerId peer, const absl::Status&) override { std::erase(joined_, peer); }
   void OnMessage(van::PeerId peer, van::Message message) override;
   void Send(van::PeerId peer, const proto::AnyMessage& message, absl::string_view text = "");
@@ -123,7 +123,10 @@ class ScriptedServer final : public van::Handler {
     std::map<std::uint64_t, Seen> early;
     std::vector<Seen> held;
   };
-  void OnPeerUp(van::PeerId peer, const van::Identity&) override { peer_ = peer; }
+  void OnPeerUp(van::PeerId peer, const van::Identity&) override {
+    peer_ = peer;
+    van_->Admit(peer);
+  }
   void OnPeerDown(van::PeerId, const absl::Status&) override {}
   void OnMessage(van::PeerId peer, van::Message message) override;
   void OnRequest(const proto::Request& request, std::span<const runtime::Buffer> payload);
