@@ -18,6 +18,7 @@ struct KnownBug {
   // A test that fails with it, if seeds cannot find it: "folder/program Suite.Name", where the name
   // is a filter of GoogleTest.
   absl::string_view test = "";
+  bool seeds_too = false;  // seeds find it as well, within 2,000 (--seeds-only --seeds 2000)
   bool over_rdma = false;  // seeds over the rdma transport find it
   // The reason why it breaks no promise.
   absl::string_view harmless = "";

@@ -147,7 +147,9 @@ class Trial {
 std::vector<KnownBug> Chosen(const std::string& only, double share, bool tests_only,
                              bool seeds_only) {
   std::vector<KnownBug> bugs;
-  for (const KnownBug& bug : Catalogue()) {
+  std::vector<KnownBug> all = Catalogue();
+  for (KnownBug& bug : all) {
+    if (seeds_only && bug.seeds_too) bug.test = "";
     if (bug.test.empty() ? tests_only : seeds_only) continue;
     const bool named = absl::StrContains(bug.name, only) || absl::StrContains(bug.file, only);
     if (named) bugs.push_back(bug);

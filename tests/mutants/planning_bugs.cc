@@ -137,7 +137,8 @@ constexpr KnownBug kPlanningBugs[] = {
      .what = "maps have only the last change of a table, though a push from before it is under way",
      .promise = "a table changes at one clock",
      .test = "scheduler/scheduler_test "
-             "CodecSwitchesTest.WithoutRoomItWaitsUntilNothingIsUnderWayFromBeforeTheFirst"},
+             "CodecSwitchesTest.WithoutRoomItWaitsUntilNothingIsUnderWayFromBeforeTheFirst",
+     .seeds_too = true},
     {.name = "requests-under-way-not-told",
      .file = "node/membership.cc",
      .what = "a worker tells the scheduler its clock and not that of its oldest push under way",

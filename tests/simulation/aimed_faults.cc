@@ -1,7 +1,6 @@
 #include "tests/simulation/aimed_faults.h"
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <utility>
 #include <variant>
@@ -76,11 +75,6 @@ constexpr absl::Duration kLongestCut = absl::Milliseconds(600);
 constexpr absl::Duration kLatestHeartbeat = absl::Milliseconds(300);
 constexpr absl::Duration kLongestReaction = absl::Milliseconds(3);
 constexpr absl::Duration kBackAfterMax = absl::Seconds(4);
-
-// Short durations are as likely as ones that are ten times as long.
-absl::Duration LogUniform(absl::Duration low, absl::Duration high, runtime::Random* random) {
-  return low * std::pow(absl::FDivDuration(high, low), random->Uniform());
-}
 
 bool IsHeartbeat(absl::string_view aim) { return absl::StartsWith(aim, "Heartbeat"); }
 

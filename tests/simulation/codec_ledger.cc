@@ -72,6 +72,14 @@ std::string CodecLedger::Judge(const Table& table, const Left& push) const {
                       ", where ", codecs.texts[choice], " holds");
 }
 
+bool CodecLedger::SwitchedBy(std::uint32_t id, std::uint64_t clock) const {
+  const auto found = tables_.find(id);
+  return found != tables_.end() &&
+         std::ranges::any_of(found->second.decisions, [clock](const auto& decision) {
+           return decision.second.change.clock <= clock;
+         });
+}
+
 std::uint32_t CodecLedger::ChoiceAt(const Table& table, std::uint64_t clock) {
   std::uint32_t choice = 0;
   for (const auto& [number, decision] : table.decisions) {

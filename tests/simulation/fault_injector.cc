@@ -22,7 +22,8 @@ bool IsStrike(FaultKind kind) {
          kind == FaultKind::kKillScheduler || kind == FaultKind::kMoveScheduler ||
          kind == FaultKind::kAddServer || kind == FaultKind::kDrain ||
          kind == FaultKind::kRebalance || kind == FaultKind::kCheckpoint ||
-         kind == FaultKind::kSwitchCodec || kind == FaultKind::kChangeTable;
+         kind == FaultKind::kSwitchCodec || kind == FaultKind::kChangeTable ||
+         kind == FaultKind::kLeaveWorker;
 }
 bool CutsBothWays(FaultKind kind) {
   return kind == FaultKind::kPartition || kind == FaultKind::kLongPartition;

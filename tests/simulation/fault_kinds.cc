@@ -9,12 +9,12 @@ namespace {
 
 // A name and the seed decide whether a run has the fault: another name changes what seeds mean.
 constexpr std::array<absl::string_view, kFaultKinds> kNames = {
-    "drop",         "duplicate",      "delay",          "reorder",        "partition",
-    "one-way",      "slow-link",      "kill-worker",    "restart-worker", "long-partition",
-    "kill-server",  "kill-filler",    "kill-scheduler", "disk-full",      "disk-errors",
-    "clock-skew",   "priorities",     "aimed",          "add-server",     "drain",
-    "rebalance",    "checkpoint",     "switch-codec",   "change-table",   "move-scheduler",
-    "refused-push", "short-deadline",
+    "drop",         "duplicate",   "delay",          "reorder",        "partition",
+    "one-way",      "slow-link",   "kill-worker",    "restart-worker", "long-partition",
+    "kill-server",  "kill-filler", "kill-scheduler", "disk-full",      "disk-errors",
+    "clock-skew",   "priorities",  "aimed",          "add-server",     "drain",
+    "rebalance",    "checkpoint",  "switch-codec",   "change-table",   "move-scheduler",
+    "leave-worker", "stranger",    "refused-push",   "short-deadline",
 };
 
 }  // namespace

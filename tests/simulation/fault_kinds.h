@@ -41,11 +41,13 @@ enum class FaultKind : std::uint8_t {
   kSwitchCodec,    // of a table that has several codecs
   kChangeTable,    // the staleness bound of a table that has one
   kMoveScheduler,  // killed, and started again at another address
+  kLeaveWorker,    // in order, within a clock; another process takes its rank at once, or soon
+  kStranger,       // a process that is no member floods nodes with requests (sim_stranger.h)
   // Operations that are refused, or have too little time.
   kRefusedPush,    // values that are not finite, to a table that refuses them (RefusingTable)
   kShortDeadline,  // too short for what the operation waits for
 };
-inline constexpr std::size_t kFaultKinds = 27;
+inline constexpr std::size_t kFaultKinds = 29;
 absl::string_view NameOf(FaultKind kind);
 
 using FaultSet = std::bitset<kFaultKinds>;

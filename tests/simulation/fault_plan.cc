@@ -1,6 +1,7 @@
 #include "tests/simulation/fault_plan.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -9,6 +10,13 @@
 
 namespace leeway::simulation {
 namespace {
+
+// Among the others, by start.
+void Insert(Episode it, FaultPlan* plan) {
+  plan->over = std::max(plan->over, it.start + it.length);
+  const auto after = std::ranges::upper_bound(plan->episodes, it.start, {}, &Episode::start);
+  plan->episodes.insert(after, std::move(it));
+}
 
 class Planner {
  public:
@@ -26,11 +34,14 @@ class Planner {
     AddOne(kind);
     if (random_->Below(3) == 0) AddOne(kind);
   }
-  FaultPlan Take() {
-    std::stable_sort(plan_.episodes.begin(), plan_.episodes.end(),
-                     [](const Episode& a, const Episode& b) { return a.start < b.start; });
-    return std::move(plan_);
+  std::string SomeServer() { return Host(Role::kServer); }
+  // One of that kind.
+  Episode One(FaultKind kind) {
+    plan_ = {};
+    AddOne(kind);
+    return std::move(plan_.episodes.front());
   }
+  FaultPlan Take() { return std::move(plan_); }
 
  private:
   absl::Duration Between(absl::Duration low, absl::Duration high) {
@@ -124,6 +135,7 @@ class Planner {
         break;
       case FaultKind::kKillWorker:
       case FaultKind::kRestartWorker:
+      case FaultKind::kLeaveWorker:
         it.host = Host(Role::kWorker);
         break;
       case FaultKind::kKillServer:
@@ -156,12 +168,12 @@ class Planner {
       case FaultKind::kPriorities:     // by AddPriorities
       case FaultKind::kAimed:          // by AimedFaults
       case FaultKind::kMoveScheduler:  // by AddSchedulerMoves
+      case FaultKind::kStranger:       // by strangers
       case FaultKind::kRefusedPush:    // by scripts
       case FaultKind::kShortDeadline:
         return;
     }
-    plan_.over = std::max(plan_.over, it.start + it.length);
-    plan_.episodes.push_back(std::move(it));
+    Insert(std::move(it), &plan_);
   }
 
   const Config& config_;
@@ -175,6 +187,10 @@ class Planner {
 
 }  // namespace
 
+absl::Duration LogUniform(absl::Duration low, absl::Duration high, runtime::Random* random) {
+  return low * std::pow(absl::FDivDuration(high, low), random->Uniform());
+}
+
 FaultPlan MakeFaultPlan(const Config& config, std::uint32_t spare_servers, FaultSet kinds,
                         absl::Duration window, runtime::Random* random) {
   Planner planner(config, spare_servers, window, random);
@@ -182,11 +198,93 @@ FaultPlan MakeFaultPlan(const Config& config, std::uint32_t spare_servers, Fault
     const auto planned = static_cast<FaultKind>(kind);
     const bool apart = planned == FaultKind::kSwitchCodec || planned == FaultKind::kChangeTable ||
                        planned == FaultKind::kPriorities || planned == FaultKind::kAimed ||
-                       planned == FaultKind::kMoveScheduler || planned == FaultKind::kRefusedPush ||
+                       planned == FaultKind::kMoveScheduler || planned == FaultKind::kLeaveWorker ||
+                       planned == FaultKind::kStranger || planned == FaultKind::kRefusedPush ||
                        planned == FaultKind::kShortDeadline;
     if (kinds.test(kind) && !apart) planner.Add(planned);
   }
   return planner.Take();
+}
+
+namespace {
+
+// The kinds that make pairs.
+constexpr FaultKind kPaired[] = {
+    FaultKind::kKillWorker,  FaultKind::kRestartWorker, FaultKind::kLeaveWorker,
+    FaultKind::kKillServer,  FaultKind::kKillScheduler, FaultKind::kAddServer,
+    FaultKind::kDrain,       FaultKind::kRebalance,     FaultKind::kCheckpoint,
+    FaultKind::kSwitchCodec, FaultKind::kChangeTable};
+constexpr std::uint64_t kPairsMax = 3;
+constexpr absl::Duration kClosest = absl::Milliseconds(1), kFurthest = absl::Seconds(1);
+// A death is told after the time of suspicion. Commands take some time, over slow links most.
+constexpr absl::Duration kBeforeDeath = absl::Milliseconds(300),
+                         kAfterDeath = absl::Milliseconds(20);
+// What a host sends about the time of a pair is late in half of them, so that others hear of the
+// second event before they have what the first one sent.
+constexpr absl::Duration kLateBefore = absl::Milliseconds(200), kLateFor = absl::Seconds(2);
+constexpr absl::Duration kLateMin = absl::Milliseconds(10), kLateMax = absl::Milliseconds(500);
+
+// The others may not be where workers pass barriers.
+bool ComesBack(FaultKind kind) {
+  return kind == FaultKind::kRestartWorker || kind == FaultKind::kLeaveWorker;
+}
+bool KillsWorker(FaultKind kind) {
+  return kind == FaultKind::kKillWorker || kind == FaultKind::kRestartWorker;
+}
+
+// What the host of that event sends, or else that server, is late.
+Episode LateBeside(const Episode& event, const std::string& server, runtime::Random* random) {
+  Episode late;
+  late.kind = FaultKind::kDelay;
+  late.from = absl::StartsWith(event.host, Name(Role::kServer)) ? event.host : server;
+  late.start = std::max(event.start - kLateBefore, absl::ZeroDuration());
+  late.length = kLateFor;
+  late.link.delay_max = LogUniform(kLateMin, kLateMax, random);
+  return late;
+}
+
+}  // namespace
+
+void AddLeavings(const Config& config, absl::Duration window, runtime::Random* random,
+                 FaultPlan* plan) {
+  if (random->Below(3) != 0) return;
+  Planner planner(config, /*spare_servers=*/1, window, random);
+  for (std::uint64_t left = 1 + random->Below(3); left > 0; --left) {
+    Episode it = planner.One(FaultKind::kLeaveWorker);
+    it.length = random->Below(2) == 0 ? absl::ZeroDuration() : absl::Seconds(1) * random->Uniform();
+    Insert(std::move(it), plan);
+  }
+}
+
+void AddPairs(const Config& config, std::uint32_t spare_servers, FaultSet kinds,
+              absl::Duration window, runtime::Random* random, FaultPlan* plan) {
+  std::vector<FaultKind> may;
+  const bool come_back = plan->Has(FaultKind::kRestartWorker) ||
+                         plan->Has(FaultKind::kLongPartition) || plan->Has(FaultKind::kLeaveWorker);
+  for (const FaultKind kind : kPaired) {
+    if (kinds.test(static_cast<std::size_t>(kind)) && (come_back || !ComesBack(kind))) {
+      may.push_back(kind);
+    }
+  }
+  if (may.empty()) return;
+  Planner planner(config, spare_servers, window, random);
+  for (std::uint64_t left = random->Below(kPairsMax + 1); left > 0; --left) {
+    Episode first = planner.One(may[random->Below(may.size())]);
+    Episode second = planner.One(may[random->Below(may.size())]);
+    absl::Duration apart = LogUniform(kClosest, kFurthest, random);
+    if (KillsWorker(first.kind) && random->Below(2) == 0) {
+      apart = config.suspicion - kBeforeDeath + (kBeforeDeath + kAfterDeath) * random->Uniform();
+    }
+    second.start = first.start + std::max(apart, kClosest);
+    first.length = second.length = std::min({first.length, second.length, kFurthest});
+    first.amount = random->Uniform();
+    second.amount = random->Uniform();
+    if (kinds.test(static_cast<std::size_t>(FaultKind::kDelay)) && random->Below(2) == 0) {
+      Insert(LateBeside(second, planner.SomeServer(), random), plan);
+    }
+    Insert(std::move(first), plan);
+    Insert(std::move(second), plan);
+  }
 }
 
 void AddChanges(FaultKind kind, absl::Duration window, runtime::Random* random, FaultPlan* plan) {
@@ -199,11 +297,8 @@ void AddChanges(FaultKind kind, absl::Duration window, runtime::Random* random, 
     it.start = start;
     it.host = SimCluster::HostName(Role::kScheduler, 0);
     it.amount = random->Uniform();
-    plan->episodes.push_back(std::move(it));
-    plan->over = std::max(plan->over, start);
+    Insert(std::move(it), plan);
   }
-  std::stable_sort(plan->episodes.begin(), plan->episodes.end(),
-                   [](const Episode& a, const Episode& b) { return a.start < b.start; });
 }
 
 void AddSchedulerMoves(absl::Duration window, runtime::Random* random, FaultPlan* plan) {
@@ -214,11 +309,8 @@ void AddSchedulerMoves(absl::Duration window, runtime::Random* random, FaultPlan
     it.start = window * random->Uniform();
     it.length = absl::Seconds(3) * random->Uniform();
     it.host = SimCluster::HostName(Role::kScheduler, 0);
-    plan->over = std::max(plan->over, it.start + it.length);
-    plan->episodes.push_back(std::move(it));
+    Insert(std::move(it), plan);
   }
-  std::stable_sort(plan->episodes.begin(), plan->episodes.end(),
-                   [](const Episode& a, const Episode& b) { return a.start < b.start; });
 }
 
 void AddPriorities(absl::Duration window, runtime::Random* random, FaultPlan* plan) {
@@ -231,11 +323,8 @@ void AddPriorities(absl::Duration window, runtime::Random* random, FaultPlan* pl
     it.length = std::min(window - start, window * random->Uniform() / 4);
     it.choice = random->Next();
     start += it.length;
-    plan->over = std::max(plan->over, start);
-    plan->episodes.push_back(std::move(it));
+    Insert(std::move(it), plan);
   }
-  std::stable_sort(plan->episodes.begin(), plan->episodes.end(),
-                   [](const Episode& a, const Episode& b) { return a.start < b.start; });
 }
 
 bool FaultPlan::Has(FaultKind kind) const {

@@ -33,6 +33,9 @@ struct FaultPlan {
   std::string ToString() const;  // a line each
 };
 
+// Short durations are as likely as ones that are ten times as long.
+absl::Duration LogUniform(absl::Duration low, absl::Duration high, runtime::Random* random);
+
 // `spare_servers`: hosts that may be added.
 FaultPlan MakeFaultPlan(const Config& config, std::uint32_t spare_servers, FaultSet kinds,
                         absl::Duration window, runtime::Random* random);
@@ -43,6 +46,16 @@ void AddChanges(FaultKind kind, absl::Duration window, runtime::Random* random, 
 
 // In every third seed the scheduler moves, up to three times. `random`: a generator of its own.
 void AddSchedulerMoves(absl::Duration window, runtime::Random* random, FaultPlan* plan);
+
+// In every third seed workers leave in mid-run and come back as other processes.
+void AddLeavings(const Config& config, absl::Duration window, runtime::Random* random,
+                 FaultPlan* plan);
+
+// Pairs of strikes of any two of these kinds, close together: events meet that are rare each by
+// itself. Where the first kills a worker the second comes about when that death is told. `random`:
+// a generator of its own.
+void AddPairs(const Config& config, std::uint32_t spare_servers, FaultSet kinds,
+              absl::Duration window, runtime::Random* random, FaultPlan* plan);
 
 // Schedules by priority, after PCT (Burckhardt et al., ASPLOS 2010): in every other seed each link
 // has its own delay, which differ by several orders of magnitude, and a few times all are drawn

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -81,10 +82,12 @@ struct WorkerLife {
   std::uint64_t clock = 0;        // of the newest incarnation
   // By incarnation that was killed or given up: the clock that it had not ended.
   std::map<std::uint32_t, std::uint64_t> died_in = {};
+  // The incarnations that have left in order, or are about to.
+  std::set<std::uint32_t> left = {};
   // The number of each incarnation at servers.
   std::vector<std::uint64_t> known_as;
 
-  bool WasKilled(std::uint32_t of) const { return of <= killed; }
+  bool WasKilled(std::uint32_t of) const { return of <= killed && !left.contains(of); }
   bool DiedIn(std::uint32_t of, std::uint64_t in) const {
     const auto found = died_in.find(of);
     return found != died_in.end() && found->second == in;

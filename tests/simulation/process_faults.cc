@@ -150,11 +150,27 @@ FaultInjector::Struck ProcessFaults::StrikeWorker(ScriptedWorker* victim, const 
           [victim, life = victim->life()] { victim->SurvivesIf(life); });
     return Struck::kYes;
   }
+  if (episode.kind == FaultKind::kLeaveWorker) return LetWorkerLeave(victim, episode);
   cluster_->Kill(episode.host);
   victim->OnKilled();
   if (episode.kind == FaultKind::kRestartWorker) {
     Later(episode.length, [victim] { victim->Start(); });
   }
+  return Struck::kYes;
+}
+
+// Another process takes the rank after the episode's length.
+FaultInjector::Struck ProcessFaults::LetWorkerLeave(ScriptedWorker* leaver,
+                                                    const Episode& episode) {
+  ++to_come_;
+  leaver->LeaveInMidRun(
+      [this, leaver, episode] {
+        --to_come_;
+        cluster_->Kill(episode.host);
+        leaver->OnKilled();
+        Later(episode.length, [leaver] { leaver->Start(); });
+      },
+      [this] { --to_come_; });
   return Struck::kYes;
 }
 

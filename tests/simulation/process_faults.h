@@ -70,6 +70,7 @@ class ProcessFaults {
   void KillTransferSourceWhenDue(std::shared_ptr<TransferWatch> watch, absl::Time until);
   void KillCutOff(const TransferWatch::Ended& ended);
   Struck StrikeWorker(ScriptedWorker* victim, const Episode& episode);
+  Struck LetWorkerLeave(ScriptedWorker* leaver, const Episode& episode);
   Struck AddServer(std::uint32_t rank);
   Struck Drain(std::uint32_t rank);
   Struck SwitchCodec(double choice);

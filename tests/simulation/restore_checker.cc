@@ -42,6 +42,8 @@ std::string RestoreChecker::Judge(const checkpoint::Manifest& manifest,
   if (const absl::Status begun = restored.Begin(manifest, contents); !begun.ok()) {
     return absl::StrCat("shard ", shard, ": ", begun.ToString());
   }
+  std::string held = JudgeHeld(&restored, manifest.clock);
+  if (!held.empty()) return absl::StrCat("shard ", shard, " has ", held);
   DigitsByPlace wanted = SendAgain(&restored);
   CounterValues found;
   for (const auto& [id, store] : restored.shard().stores()) {
@@ -55,6 +57,25 @@ std::string RestoreChecker::Judge(const checkpoint::Manifest& manifest,
       digits.may.resize(table.width);
       std::string wrong = Compare(table, place, digits, found.Of(table, place));
       if (!wrong.empty()) return absl::StrCat("shard ", shard, " has ", wrong);
+    }
+  }
+  return "";
+}
+
+// Of tables whose replies are differences.
+std::string RestoreChecker::JudgeHeld(RestoredShard* restored, std::uint64_t clock) const {
+  for (const auto& [id, store] : restored->shard().stores()) {
+    const SimTable* const table = TableNamed(*tables_, restored->Find(id)->spec().name);
+    if (table == nullptr || !table->versions() || !switched_by_(id, clock)) continue;
+    for (const ps::FrozenPiece& piece : store->Freeze().pieces) {
+      const auto block = store->OpenFeedback(piece.block, /*write_values=*/false);
+      if (!block.ok() || block->slot == nullptr) continue;
+      const std::span<const float> values(reinterpret_cast<const float*>(block->values),
+                                          block->elements);
+      if (std::ranges::equal(values, std::span(block->slot, block->elements))) continue;
+      return absl::StrCat("in block ", piece.block, " of '", table->spec.name,
+                          "', whose codec was changed before clock ", clock,
+                          ", something else for new workers than the values");
     }
   }
   return "";

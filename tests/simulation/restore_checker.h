@@ -1,10 +1,12 @@
 // A RestoreChecker checks "restore(checkpoint) + resent pushes = the live run": a shard that begins
 // with a checkpoint and gets every push that its workers ever sent to it, also those that are in
-// the checkpoint, has each once.
+// the checkpoint, has each once. And before that, where a codec was changed before the checkpoint,
+// its workers hold nothing: the next difference to what they hold begins with the values.
 #ifndef LEEWAY_TESTS_SIMULATION_RESTORE_CHECKER_H_
 #define LEEWAY_TESTS_SIMULATION_RESTORE_CHECKER_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -22,9 +24,12 @@ namespace leeway::simulation {
 
 class RestoreChecker {
  public:
+  // Whether the codec of a table was changed at that clock or before.
+  using SwitchedBy = std::function<bool(std::uint32_t table, std::uint64_t clock)>;
+
   RestoreChecker(const std::vector<SimTable>* tables, const History* history,
-                 const SentPushes* sent)
-      : tables_(tables), history_(history), sent_(sent) {}
+                 const SentPushes* sent, SwitchedBy switched_by)
+      : tables_(tables), history_(history), sent_(sent), switched_by_(std::move(switched_by)) {}
 
   // Takes one shard of a checkpoint, with all files that it extends (ps::ReadShard). Returns what
   // is wrong with the result; empty: nothing.
@@ -38,6 +43,7 @@ class RestoreChecker {
   };
   using DigitsByPlace = std::map<std::pair<std::uint32_t, std::uint32_t>, Digits>;  // table, place
 
+  std::string JudgeHeld(RestoredShard* restored, std::uint64_t clock) const;
   // Sends all pushes again. Returns the digits that this has to lead to.
   DigitsByPlace SendAgain(RestoredShard* restored) const;
   std::string Compare(const SimTable& table, std::uint32_t place, const Digits& wanted,
@@ -46,6 +52,7 @@ class RestoreChecker {
   const std::vector<SimTable>* const tables_;
   const History* const history_;
   const SentPushes* const sent_;
+  const SwitchedBy switched_by_;
 };
 
 }  // namespace leeway::simulation

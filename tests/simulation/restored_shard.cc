@@ -44,10 +44,10 @@ absl::Status RestoredShard::Begin(const checkpoint::Manifest& manifest,
 }
 
 // The newest incarnation of that rank in the file; 0: none that will send anything. A worker that
-// leaves is forgotten.
+// leaves is forgotten: if the file does not have it, it may have left before.
 std::uint32_t RestoredShard::NewestIn(const ps::ShardContent& content, std::uint32_t rank) const {
   const WorkerLife& life = history_->lives[rank];
-  std::uint32_t newest = life.leaving || life.known_as.empty() ? 0 : 1;
+  std::uint32_t newest = life.leaving || life.known_as.empty() || !life.left.empty() ? 0 : 1;
   for (const proto::ClientSession& window : content.sessions) {
     if (window.rank == rank) newest = std::max(newest, life.Incarnation(window.incarnation));
   }
@@ -56,6 +56,13 @@ std::uint32_t RestoredShard::NewestIn(const ps::ShardContent& content, std::uint
 
 void RestoredShard::Join(std::uint32_t rank, std::uint32_t incarnation, bool late) {
   Worker& worker = workers_[rank];
+  if (history_->lives[rank].left.contains(worker.incarnation)) {
+    proto::WorkerEntry leaver;
+    leaver.rank = rank;
+    leaver.incarnation = worker.known_as;
+    leaver.state = proto::WorkerState::kLeft;
+    shard_->SetWorker(leaver);
+  }
   worker = {.incarnation = incarnation,
             .known_as = history_->lives[rank].known_as[incarnation - 1]};
   proto::WorkerEntry entry;

@@ -80,9 +80,12 @@ void ScriptedWorker::Start() {
 
 void ScriptedWorker::OnKilled() {
   WorkerLife& life = history_->lives[rank_];
-  life.killed = life.incarnation;
-  life.died_in.try_emplace(life.incarnation, life.clock);
+  if (!life.left.contains(life.incarnation)) {
+    life.killed = life.incarnation;
+    life.died_in.try_emplace(life.incarnation, life.clock);
+  }
   core_ = nullptr;
+  leaves_.reset();
   ready_ = answered_ = at_gate_ = at_end_ = may_be_given_up_ = given_up_ = reads_last_ = false;
   calls_.clear();
   when_idle_ = nullptr;
@@ -149,6 +152,7 @@ void ScriptedWorker::OnTables() {
 
 void ScriptedWorker::Iterate() {
   if (iteration_ == script_->iterations) {
+    if (leaves_.has_value()) std::exchange(leaves_, std::nullopt)->stays();
     if (creating_ > 0) return After(kLookForTables, [this] { Iterate(); });
     return WhenIdle([this] { at_gate_ = true; });
   }
@@ -159,7 +163,9 @@ void ScriptedWorker::Iterate() {
   const bool needs_clock = std::any_of(calls_.begin(), calls_.end(), [this](const auto& call) {
     return call.second->read.effective > core_->clock();
   });
-  if (!needs_clock && random_.Below(2) == 0) {
+  if (!needs_clock && leaves_.has_value() && creating_ == 0) {
+    WhenIdle([this] { LeaveNow(); });
+  } else if (!needs_clock && random_.Below(2) == 0) {
     WhenIdle([this] { EndIteration(); });
   } else {
     After(absl::Milliseconds(10) * random_.Uniform(), [this] { EndIteration(); });
@@ -242,6 +248,22 @@ bool ScriptedWorker::EndClock() {
   if (!Expect(core_->Clock(), "Clock()")) return false;
   history_->lives[rank_].clock = core_->clock();
   return true;
+}
+
+void ScriptedWorker::LeaveInMidRun(std::function<void()> left, std::function<void()> stays) {
+  leaves_ = {std::move(left), std::move(stays)};
+}
+
+// Its clock stays open, with all that it has pushed in it.
+void ScriptedWorker::LeaveNow() {
+  Waits("leaving in mid-run");
+  history_->lives[rank_].left.insert(life());
+  core_->Leave(kScriptTimeout, [this](const absl::Status& status) {
+    if (!Expect(status, "leaving in mid-run")) return;
+    waits_for_.clear();
+    cluster_->Note(absl::StrCat(Name(), " has left, in clock ", core_->clock()));
+    cluster_->world().Schedule(absl::ZeroDuration(), leaves_->left);
+  });
 }
 
 void ScriptedWorker::Leave() {

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,14 +42,17 @@ class ScriptedWorker {
 
   // Starts a process, and the script or its rest.
   void Start();
-  // Its process has been killed.
+  // Its process has been killed, or has ended after it had left.
   void OnKilled();
+  // Leaves within its clock, once the operations under way have ended, and then calls `left`. At
+  // the gate it stays. Meanwhile nothing may kill it.
+  void LeaveInMidRun(std::function<void()> left, std::function<void()> stays);
 
   std::uint32_t rank() const { return rank_; }
   bool ready() const { return ready_; }        // has joined and the cluster is complete
   bool finished() const { return finished_; }  // has left in order
   bool begun() const { return iteration_ > 0; }
-  bool at_work() const { return ready_ && iteration_ > 0 && !at_gate_; }
+  bool at_work() const { return ready_ && iteration_ > 0 && !at_gate_ && !leaves_.has_value(); }
   // Has ended its last iteration, and waits for ReadAll().
   bool at_gate() const { return at_gate_; }
   std::uint64_t clock() const { return core_->clock(); }
@@ -79,6 +83,11 @@ class ScriptedWorker {
  private:
   struct Call;  // one operation under way, with the arrays it uses
 
+  struct Leaving {
+    std::function<void()> left, stays;
+  };
+
+  void LeaveNow();
   // Ends the core's clock. False: it failed.
   bool EndClock();
   void OnReady();
@@ -127,6 +136,7 @@ class ScriptedWorker {
   worker::Core* core_ = nullptr;
   bool ready_ = false, finished_ = false, at_gate_ = false, at_end_ = false;
   bool answered_ = false;
+  std::optional<Leaving> leaves_;
   bool reads_last_ = false;  // no worker pushes any more
   bool may_be_given_up_ = false, given_up_ = false;
   std::uint32_t iteration_ = 0;

@@ -31,6 +31,7 @@
 #include "tests/simulation/sent_pushes.h"
 #include "tests/simulation/sim_cluster.h"
 #include "tests/simulation/sim_reader.h"
+#include "tests/simulation/sim_stranger.h"
 #include "tests/simulation/verbs_faults.h"
 
 namespace leeway::simulation {
@@ -38,6 +39,9 @@ namespace {
 
 constexpr std::uint32_t kSpareServers = 2;
 constexpr std::uint32_t kReaders = 2;
+// One in so many seeds has a stranger, which stays for some time.
+constexpr std::uint64_t kStrangerEvery = 6;
+constexpr absl::Duration kStrangerStays = absl::Seconds(10);
 constexpr std::size_t kLinesKept = 2000, kLinesShown = 40;
 constexpr absl::Duration kRunMax = absl::Minutes(10);
 // The time within which all nodes find a scheduler at another address.
@@ -111,7 +115,10 @@ class Run {
         history_(script_.tables.size(), cluster_.config().num_workers),
         checker_(&history_),
         coded_(&script_.tables, &history_, &checker_),
-        restores_(&script_.tables, &history_, &sent_),
+        restores_(&script_.tables, &history_, &sent_,
+                  [this](std::uint32_t table, std::uint64_t clock) {
+                    return coded_.SwitchedBy(table, clock);
+                  }),
         checkpoints_(cluster_.world().files(kSharedFolder), &script_.tables, &history_, &restores_,
                      &checker_),
         process_faults_(&cluster_, &script_.tables, &workers_, &checker_),
@@ -130,6 +137,9 @@ class Run {
       logs_.Hear(heard);
       HearClocks(heard);
       meetings_.Hear(heard, cluster_.world().Now());
+      if (const auto* const welcome = std::get_if<proto::Welcome>(&heard.message)) {
+        cluster_id_ = welcome->cluster;
+      }
       std::string wrong = acknowledgements_.Hear(heard);
       if (!wrong.empty()) checker_.Fail("acknowledgements are each push's own", std::move(wrong));
     });
@@ -153,6 +163,7 @@ class Run {
     cluster_.SetTap(nullptr);  // closing vans send messages that wait for the send window
     for (const auto& worker : workers_) cluster_.Kill(WorkerName(worker->rank()));
     for (const auto& reader : readers_) reader->End();
+    stranger_.reset();
   }
 
   SimCluster& cluster() { return cluster_; }
@@ -199,6 +210,13 @@ class Run {
           runtime::RandomAt(options_.seed, runtime::StableHash("scheduler moves"), 0));
       AddSchedulerMoves(window_, &own, &plan);
     }
+    const bool come_back = kinds.test(static_cast<std::size_t>(FaultKind::kRestartWorker));
+    if (come_back && kinds.test(static_cast<std::size_t>(FaultKind::kLeaveWorker))) {
+      runtime::Random own(runtime::RandomAt(options_.seed, runtime::StableHash("leavings"), 0));
+      AddLeavings(cluster_.config(), window_, &own, &plan);
+    }
+    runtime::Random pairs(runtime::RandomAt(options_.seed, runtime::StableHash("pairs"), 0));
+    AddPairs(cluster_.config(), kSpareServers, kinds, window_, &pairs, &plan);
     if (kinds.test(static_cast<std::size_t>(FaultKind::kPriorities))) {
       runtime::Random own(runtime::RandomAt(options_.seed, runtime::StableHash("priorities"), 0));
       AddPriorities(window_, &own, &plan);
@@ -221,7 +239,8 @@ class Run {
     if (small.Below(2) == 0) AddSmallTables(cluster_.config().num_workers, &small, &script.tables);
     script.short_deadlines = Meets(FaultKind::kShortDeadline);
     // A worker that comes back would have missed some.
-    if (plan_.Has(FaultKind::kRestartWorker) || plan_.Has(FaultKind::kLongPartition)) {
+    if (plan_.Has(FaultKind::kRestartWorker) || plan_.Has(FaultKind::kLongPartition) ||
+        plan_.Has(FaultKind::kLeaveWorker)) {
       script.barrier_every = 0;
     }
     script.iterations = static_cast<std::uint32_t>(200 + random_.Below(300));
@@ -266,6 +285,32 @@ class Run {
     });
   }
 
+  // Some time after the workers have begun, to some of the nodes that the map has.
+  void LetStrangerCome() {
+    runtime::Random random(runtime::RandomAt(options_.seed, runtime::StableHash("stranger"), 0));
+    const bool comes = options_.faults.test(static_cast<std::size_t>(FaultKind::kStranger)) &&
+                       !options_.over_rdma && random.Below(kStrangerEvery) == 0;
+    if (!comes) return;
+    const absl::Duration after = window_ / 2 * random.Uniform();
+    const bool knows_id = random.Below(3) != 0;
+    cluster_.world().Schedule(after, [this, knows_id, seed = random.Next()] {
+      const std::shared_ptr<const proto::ClusterMap> map = process_faults_.KeptMap();
+      if (map == nullptr || gate_open_) return;
+      runtime::Random choice(seed);
+      const proto::ServerEntry& server = map->servers[choice.Below(map->servers.size())];
+      SimStranger::Nodes nodes = {
+          {SimCluster::HostName(Role::kScheduler, 0), cluster_.config().scheduler}};
+      if (!server.endpoints.empty()) {
+        nodes = {{SimCluster::HostName(Role::kServer, server.rank),
+                  server.endpoints[choice.Below(server.endpoints.size())]}};
+      }
+      ++strangers_;
+      stranger_.emplace(&cluster_, &checker_, seed);
+      stranger_->Come(nodes, knows_id ? cluster_id_ : 0);
+      cluster_.world().Schedule(kStrangerStays, [this] { stranger_.reset(); });
+    });
+  }
+
   // No process dies before all work, or after the last reads have begun.
   FaultInjector::Struck Strike(const Episode& episode) {
     using Struck = FaultInjector::Struck;
@@ -293,7 +338,7 @@ class Run {
 
   bool FaultsAreOver() const {
     return injector_.over() && process_faults_.over() && (!verbs_.has_value() || verbs_->over()) &&
-           (!aimed_.has_value() || aimed_->over());
+           (!aimed_.has_value() || aimed_->over()) && !stranger_.has_value();
   }
 
   // What keeps the run from its end.
@@ -305,6 +350,7 @@ class Run {
     if (!process_faults_.over()) text += "; a command is not answered, or a process is to come";
     if (verbs_.has_value() && !verbs_->over()) text += "; verbs fail";
     if (aimed_.has_value() && !aimed_->over()) text += "; an aimed fault is to come";
+    if (stranger_.has_value()) text += "; a stranger is there";
     for (const auto& worker : workers_) {
       const bool there = leaving_     ? worker->finished()
                          : gate_open_ ? worker->at_end()
@@ -478,6 +524,7 @@ class Run {
                                          [](const auto& worker) { return worker->begun(); });
     if (complete_ && !std::exchange(readers_come_, true)) {
       for (const auto& reader : readers_) reader->Come();
+      LetStrangerCome();
     }
     if (!leaving_) process_faults_.Replace();
     CompareAtEqualIndex();
@@ -536,6 +583,7 @@ class Run {
     if (aimed_.has_value()) {
       result.faults[static_cast<std::size_t>(FaultKind::kAimed)] = aimed_->struck();
     }
+    result.faults[static_cast<std::size_t>(FaultKind::kStranger)] = strangers_;
     for (const auto& worker : workers_) {
       result.operations += worker->operations();
       result.faults[static_cast<std::size_t>(FaultKind::kRefusedPush)] += worker->refused();
@@ -613,6 +661,9 @@ class Run {
   std::optional<AimedFaults> aimed_;  // not over rdma
   const absl::Time started_ = cluster_.world().Now();
   std::vector<std::unique_ptr<SimReader>> readers_;
+  std::uint64_t cluster_id_ = 0;
+  std::optional<SimStranger> stranger_;
+  std::uint64_t strangers_ = 0;  // that came
   bool readers_come_ = false;
   bool complete_ = false, quiet_ = false, gate_open_ = false, leaving_ = false, ended_ = false;
   absl::Time whole_since_ = absl::InfiniteFuture(), not_whole_since_ = absl::InfinitePast();
