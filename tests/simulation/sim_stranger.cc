@@ -40,7 +40,7 @@ void SimStranger::Come(const Nodes& nodes, std::uint64_t id) {
   slow.bytes_per_second = kLinkBytesPerSecond;
   for (const auto& [host, address] : nodes) {
     cluster_->network().SetFaults(host, std::string(kHost), slow);
-    runner_->loop()->Post([this, address] { (void)van_->Connect(address, kReachWithin); });
+    runner_->loop()->Post([this, to = address] { (void)van_->Connect(to, kReachWithin); });
   }
 }
 

@@ -57,7 +57,9 @@ std::string ClosedClocks::Hear(const van::Overheard& heard) {
     if (map->version < version_) return "";
     version_ = map->version;
     for (const proto::WorkerEntry& worker : map->workers) {
-      incarnations_[worker.rank] = worker.incarnation;
+      // One that has left sends nothing again.
+      const bool left = worker.state == proto::WorkerState::kLeft;
+      incarnations_[worker.rank] = left ? 0 : worker.incarnation;
     }
   } else if (const auto* install = std::get_if<proto::InstallTable>(&heard.message)) {
     if (install->of == 0 && install->spec.consistency.is_bsp()) bsp_.insert(install->table);
