@@ -275,7 +275,8 @@ class Worker {
   // Waits until every living member of the group has entered a barrier of this name. Workers may
   // enter `kWorkers` and `kAll`; `kAll` includes the servers (they enter by themselves).
   // `timeout`: nullopt: Config::request_timeout. DEADLINE_EXCEEDED, for all who have entered, when
-  // the first of their timeouts has passed; it names the missing workers.
+  // the first of their timeouts has passed, and at once for those who enter after that; it names
+  // the workers that were missing. A scheduler that is silent is waited for a tenth longer.
   absl::Status Barrier(Group group = Group::kWorkers, absl::string_view name = "",
                        std::optional<absl::Duration> timeout = std::nullopt);
 

@@ -136,10 +136,11 @@ void Barriers::Expire(absl::Time now) {
       if (names.size() == kNamedMax) break;
       names.push_back(workers_->Describe(rank, now));
     }
+    // Workers that enter later read this as well, among them those that it names.
     std::string text = absl::StrCat(
-        Title(std::get<0>(current->first), std::get<2>(current->first)), ": after ",
+        Title(std::get<0>(current->first), std::get<2>(current->first)), " ended after ",
         absl::FormatDuration(absl::Trunc(now - current->second.since, absl::Milliseconds(1))),
-        " still waiting for ", absl::StrJoin(names, "; "));
+        " without ", absl::StrJoin(names, "; "));
     if (missing.size() > names.size()) {
       absl::StrAppend(&text, "; and ", missing.size() - names.size(), " more");
     }

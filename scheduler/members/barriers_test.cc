@@ -134,6 +134,8 @@ TEST_F(BarriersTest, TheFirstToLosePatienceEndsItForAllAndTheMissingAreNamed) {
   // A worker that enters late sees the same end, so that the next barrier has all of them again.
   Enter(2, 1, 60);
   EXPECT_THAT(Answers(), ElementsAre("2:1:DEADLINE_EXCEEDED"));
+  EXPECT_EQ(last_.message(),
+            "barrier 'b' (number 1) ended after 15s without worker 2, last heard 3s ago");
   for (std::uint32_t rank : {0, 1, 2}) Enter(rank, 2);
   EXPECT_THAT(Answers(), ElementsAre("0:2:OK", "1:2:OK", "2:2:OK"));
   EXPECT_EQ(barriers_.NextDeadline(), absl::InfiniteFuture());

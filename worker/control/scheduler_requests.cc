@@ -57,7 +57,11 @@ void SchedulerRequests::Barrier(Group group, const std::string& name, absl::Dura
                                    ? std::uint64_t{1}
                                    : ++barrier_numbers_[{group, name}];
   const BarrierKey key{group, name, number};
-  BarrierRequest pending{.common = Start(absl::StrCat("barrier '", name, "'"), timeout),
+  // The scheduler ends the barrier in time, and names who is missing; its answer may take a little.
+  const absl::Duration grace =
+      runtime::Planted<"barrier-ends-without-names">() ? absl::ZeroDuration() : timeout / 10;
+  BarrierRequest pending{.common = Start(absl::StrCat("barrier '", name, "'"), timeout + grace),
+                         .ends = loop_->Now() + timeout,
                          .done = std::move(done)};
   Ask(key, barriers_.emplace(key, std::move(pending)).first->second);
 }
@@ -136,12 +140,9 @@ void SchedulerRequests::Ask(const Key& /*request*/, SchedulerRequest& pending) {
 void SchedulerRequests::Ask(const BarrierKey& key, BarrierRequest& pending) {
   proto::BarrierEnter enter{
       .name = std::get<1>(key), .group = std::get<0>(key), .number = std::get<2>(key)};
-  // The scheduler gets a shorter timeout, so that its answer, which names the missing members,
-  // comes before the deadline here.
-  if (pending.common.deadline != absl::InfiniteFuture()) {
-    const absl::Duration left = (pending.common.deadline - loop_->Now()) * 9 / 10;
-    enter.timeout_ms =
-        static_cast<std::uint64_t>(std::max<std::int64_t>(1, absl::ToInt64Milliseconds(left)));
+  if (pending.ends != absl::InfiniteFuture()) {
+    const std::int64_t left_ms = absl::ToInt64Milliseconds(pending.ends - loop_->Now());
+    enter.timeout_ms = static_cast<std::uint64_t>(std::max<std::int64_t>(1, left_ms));
   }
   membership_->Send(enter).IgnoreError();
   Resent(pending.common);

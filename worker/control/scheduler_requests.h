@@ -77,6 +77,7 @@ class SchedulerRequests {
   };
   struct BarrierRequest {
     Common common;
+    absl::Time ends;  // the barrier, if it does not open before
     BarrierDone done;
   };
   using BarrierKey = std::tuple<Group, std::string, std::uint64_t>;

@@ -243,7 +243,31 @@ TEST(CoreEndTest, BarriersAreNumberedByNameAndGroup) {
   ASSERT_EQ(cluster.scheduler->barriers.size(), 3u);
   EXPECT_EQ(cluster.scheduler->barriers[1].number, 2u);
   EXPECT_EQ(cluster.scheduler->barriers[2].number, 1u);
-  EXPECT_EQ(cluster.scheduler->barriers[2].timeout_ms, 9000u);
+  EXPECT_EQ(cluster.scheduler->barriers[2].timeout_ms, 10000u);
+}
+
+// A barrier lasts as long as the caller says; the scheduler's answer, which has the names, may take
+// a little longer.
+TEST(CoreEndTest, ABarrierThatNobodyOpensEndsWithTheSchedulersWords) {
+  TestCluster cluster;
+  cluster.Connect();
+  cluster.scheduler->release_barriers = false;
+  std::optional<absl::Status> end;
+  cluster.core->Barrier(Group::kWorkers, "b", absl::Seconds(10),
+                        [&](const absl::Status& status) { end = status; });
+  cluster.world.RunFor(absl::Milliseconds(10010));
+  ASSERT_EQ(end, std::nullopt);
+  cluster.scheduler->Tell(proto::BarrierRelease{
+      .name = "b", .number = 1, .result = absl::DeadlineExceededError("without worker 3")});
+  cluster.world.RunFor(absl::Milliseconds(100));
+  ASSERT_TRUE(end.has_value());
+  EXPECT_THAT(std::string(end->message()), HasSubstr("without worker 3"));
+  end.reset();
+  cluster.core->Barrier(Group::kWorkers, "b", absl::Seconds(10),
+                        [&](const absl::Status& status) { end = status; });
+  cluster.world.RunFor(absl::Seconds(12));
+  ASSERT_TRUE(end.has_value());  // without a word
+  EXPECT_EQ(end->code(), absl::StatusCode::kDeadlineExceeded);
 }
 
 TEST(CoreEndTest, CallsAreAnsweredOrFailWithTheirConnection) {
