@@ -101,6 +101,11 @@ constexpr KnownBug kVanBugs[] = {
      .promise = "nothing is written where nobody waits",
      .test =
          "van/van_test Nets/VanPostedReceiveTest.WhatIsOfAnotherLengthOrTokenLiesElsewhere/rdma"},
+    {.name = "frames-taken-when-announced",
+     .file = "van/frames_in_pieces.cc",
+     .what = "a peer that announces large frames takes memory for all of them",
+     .promise = "limits and budgets",
+     .test = "van/van_test FramesInPieces.AFrameGetsItsMemoryWithItsFirstBytes"},
     {.name = "frame-size-unchecked",
      .file = "van/session/session_van.cc",
      .what = "a frame larger than LEEWAY_MESSAGE_BYTES_MAX is taken",

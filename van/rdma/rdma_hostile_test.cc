@@ -2,9 +2,11 @@
 // that it was granted, and other peers are served as before.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -50,6 +52,13 @@ std::string PrefixText(Kind kind, std::uint16_t frames, std::uint64_t token = 0)
   PutPrefix({.kind = kind, .frames = frames, .receive_token = token},
             reinterpret_cast<std::byte*>(text.data()));
   return text;
+}
+
+std::uint64_t AddressBytes() {
+  std::ifstream statm("/proc/self/statm");
+  std::uint64_t pages = 0;
+  statm >> pages;
+  return pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
 // An attacker with Verbs and no van.
@@ -480,6 +489,26 @@ TEST_F(RdmaHostileTest, AStrangerAnnouncesNothingLong) {
   with_payload->SendFrames(9, places);
   EXPECT_TRUE(with_payload->RunUntil([&] { return with_payload->Gone(); }));
   ExpectClientUnharmed();
+}
+
+// What is announced takes no memory, not even addresses.
+TEST_F(RdmaHostileTest, AMemberTakesNothingByAnnouncingLongFrames) {
+  const auto attacker = Member();
+  const std::uint64_t before = AddressBytes();
+  const std::string prefix = PrefixText(Kind::kData, 9);
+  Body body;
+  AppendPlace(&body, RdmaPlaceKind::kInline, prefix.size());
+  for (int i = 0; i < 8; ++i) AppendPlace(&body, RdmaPlaceKind::kPieces, 1 << 30);
+  AppendText(&body, prefix);
+  attacker->SendFrames(9, body);
+  ExpectClientUnharmed();
+  EXPECT_LT(AddressBytes(), before + (256 << 20));
+  Body piece;
+  AppendPlace(&piece, RdmaPlaceKind::kInline, 8);
+  AppendText(&piece, "8 bytes.");
+  attacker->Send(RdmaPacketType::kPiece, piece);
+  ExpectClientUnharmed();
+  EXPECT_LT(AddressBytes(), before + (1280 << 20));  // one frame
 }
 
 TEST_F(RdmaHostileTest, AStrangerGetsNoArena) {

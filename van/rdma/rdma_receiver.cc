@@ -202,29 +202,24 @@ absl::Status RdmaReceiver::BeginPieces(const RdmaPlace& place, bool kept) {
   if (place.bytes == 0 || place.bytes > limits_.frame_bytes_max) {
     return Broken("a frame of ", place.bytes, " bytes in pieces");
   }
-  std::byte* to = nullptr;
   if (frames_ == 0) {
     long_head_.resize(place.bytes);
     head_ = long_head_;
-    to = long_head_.data();
+    unfinished_.AddInto(long_head_.data(), place.bytes);
   } else if (kept) {
-    Buffer frame = Buffer::TryAllocate(place.bytes, &to);
-    if (to == nullptr) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("no memory for a frame of ", place.bytes, " bytes"));
-    }
-    payload_.push_back(std::move(frame));
+    unfinished_.AddTo(&payload_, place.bytes);
+  } else {
+    unfinished_.AddDiscarded(place.bytes);
   }
-  unfinished_.push_back({to, place.bytes});
   return absl::OkStatus();
 }
 
 absl::StatusOr<RdmaReceiver::Got> RdmaReceiver::TakePiece(std::span<const std::byte> body) {
   if (unfinished_.empty() || body.size() < kRdmaPlaceBytes) return Broken("a piece of no frame");
   const RdmaPlace place = GetRdmaPlace(body.data());
-  Unfinished& frame = unfinished_.front();
-  if (place.bytes == 0 || place.bytes > frame.left) {
-    return Broken("a piece of ", place.bytes, " bytes where ", frame.left, " are missing");
+  if (place.bytes == 0 || place.bytes > unfinished_.missing()) {
+    return Broken("a piece of ", place.bytes, " bytes where ", unfinished_.missing(),
+                  " are missing");
   }
   const std::byte* from = body.data() + kRdmaPlaceBytes;
   if (place.kind == RdmaPlaceKind::kArena) {
@@ -233,13 +228,9 @@ absl::StatusOr<RdmaReceiver::Got> RdmaReceiver::TakePiece(std::span<const std::b
   } else if (place.kind != RdmaPlaceKind::kInline || place.bytes > body.size() - kRdmaPlaceBytes) {
     return Broken("a piece of ", place.bytes, " bytes in ", body.size());
   }
-  if (frame.to != nullptr) {
-    std::memcpy(frame.to, from, place.bytes);
-    frame.to += place.bytes;
-  }
+  const absl::Status taken = unfinished_.Take(from, place.bytes, &payload_);
   if (place.kind == RdmaPlaceKind::kArena) exports_->Release(place.unit, place.bytes);
-  frame.left -= place.bytes;
-  if (frame.left == 0) unfinished_.pop_front();
+  if (!taken.ok()) return taken;
   if (!unfinished_.empty()) return Got::kPart;
   return Complete();
 }

@@ -6,7 +6,6 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -16,6 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/memory/sealed_memory.h"
+#include "van/frames_in_pieces.h"
 #include "van/rdma/memory/rdma_format.h"
 #include "van/rdma/memory/rdma_grants.h"
 #include "van/rdma/memory/rdma_memory.h"
@@ -108,12 +108,6 @@ class RdmaReceiver final : public RdmaPacketSource {
   std::size_t grants_untold() const override { return grants_.untold(); }
 
  private:
-  // A frame that comes in pieces.
-  struct Unfinished {
-    std::byte* to = nullptr;  // null: the frame is discarded
-    std::uint64_t left = 0;
-  };
-
   // A frame that was written to a grant.
   struct Granted {
     std::uint32_t number = 0;  // number of the grant
@@ -143,7 +137,7 @@ class RdmaReceiver final : public RdmaPacketSource {
   std::vector<std::byte> long_head_;
   absl::InlinedVector<Buffer, 3> payload_;
   std::uint64_t frames_ = 0;
-  std::deque<Unfinished> unfinished_;
+  FramesInPieces unfinished_;
   std::optional<Granted> granted_;
 };
 

@@ -23,21 +23,21 @@ namespace {
 
 using runtime::SharedMemory;
 
-constexpr std::size_t kBytes = 1 << 20;
+constexpr std::size_t kArrayBytes = 1 << 20;
 
-std::shared_ptr<SharedMemory> Filled(char with, std::size_t bytes = kBytes) {
+std::shared_ptr<SharedMemory> Filled(char with, std::size_t bytes = kArrayBytes) {
   std::shared_ptr<SharedMemory> memory = SharedMemory::New(bytes).value();
   std::memset(memory->data(), with, bytes);
   return memory;
 }
 
-Message Exporting(const SharedMemory& memory, std::size_t at = 0, std::size_t size = kBytes) {
+Message Exporting(const SharedMemory& memory, std::size_t at = 0, std::size_t size = kArrayBytes) {
   Message message = TextMessage("m");
   message.payload.push_back(Buffer::Unowned(memory.data() + at, size));
   return message;
 }
 
-std::string All(char with, std::size_t size = kBytes) { return std::string(size, with); }
+std::string All(char with, std::size_t size = kArrayBytes) { return std::string(size, with); }
 
 // A worker that exports to a server which keeps what it gets, on loops that this thread runs.
 class ShmExportTest : public testing::Test {
@@ -114,7 +114,7 @@ TEST_F(ShmExportTest, DoneComesWithTheLastOfItsFrames) {
   const auto one = Filled('1'), two = Filled('2');
   Message message = Exporting(*one);
   message.payload.push_back(Buffer::CopyOf("copied"));
-  message.payload.push_back(Buffer::Unowned(two->data(), kBytes));
+  message.payload.push_back(Buffer::Unowned(two->data(), kArrayBytes));
   message.payload.push_back(Buffer::CopyOf(All('c', 50'000)));
   message.payload.push_back(Buffer::CopyOf(All('p', 3'000'000)));  // sent in pieces
   Send(std::move(message));
@@ -239,12 +239,12 @@ TEST_F(ShmExportTest, WhenTheConnectionIsDroppedTheMemoryIsFreeAndTheOtherSideSe
   Send(Exporting(*memory, 8192, 100'000));  // still in the ring when the connection ends
   worker_->Disconnect(peer_, absl::OkStatus());
   while (done() < 2) worker_loop_.RunReady();
-  std::memset(memory->data(), 'b', kBytes);
+  std::memset(memory->data(), 'b', kArrayBytes);
   EXPECT_EQ(kept_[0].payload[0].text(), All('a'));
   ASSERT_TRUE(RunUntilKept(2));
   EXPECT_TRUE(kept_[1].payload[0].exported());
   EXPECT_EQ(kept_[1].payload[0].text(), All('a', 100'000));
-  EXPECT_EQ(memory->data()[kBytes - 1], std::byte{'b'});
+  EXPECT_EQ(memory->data()[kArrayBytes - 1], std::byte{'b'});
 }
 
 TEST_F(ShmExportTest, WhatWasDetachedIsCopiedFromThenOn) {
@@ -258,7 +258,7 @@ TEST_F(ShmExportTest, WhatWasDetachedIsCopiedFromThenOn) {
   kept_.clear();
   at_worker_ = Recorder();
   at_server_ = Recorder();
-  std::memset(memory->data(), 'b', kBytes);
+  std::memset(memory->data(), 'b', kArrayBytes);
   Connect();
   Send(Exporting(*memory));
   ASSERT_TRUE(RunUntilKept(1));
@@ -272,7 +272,7 @@ TEST_F(ShmExportTest, AVanThatGoesEndsWhatItExported) {
   ASSERT_TRUE(RunUntilKept(1));
   worker_.reset();
   EXPECT_EQ(done(), 1);
-  std::memset(memory->data(), 'b', kBytes);
+  std::memset(memory->data(), 'b', kArrayBytes);
   EXPECT_EQ(kept_[0].payload[0].text(), All('a'));
 }
 
@@ -283,7 +283,7 @@ TEST_F(ShmExportTest, AServerThatGoesEndsTheExportsOfItsWorker) {
   const Message kept = std::move(kept_[0]);
   server_.reset();
   EXPECT_TRUE(RunUntil([&] { return done() == 1; }));
-  std::memset(memory->data(), 'b', kBytes);
+  std::memset(memory->data(), 'b', kArrayBytes);
   EXPECT_EQ(kept.payload[0].text(), All('a'));
 }
 

@@ -169,14 +169,14 @@ absl::Status ShmReceiver::TakeFrame(const ShmPlace& place, std::uint64_t* cursor
       if (place.size == 0 || place.size > limits_.frame_bytes_max) {
         return BrokenMemory("a frame of ", place.size, " bytes in pieces");
       }
-      std::byte* to = nullptr;
       if (first) {
         first_.resize(place.size);
-        to = first_.data();
+        unfinished_.AddInto(first_.data(), place.size);
       } else if (kept) {
-        payload_.push_back(Buffer::Allocate(place.size, &to));
+        unfinished_.AddTo(&payload_, place.size);
+      } else {
+        unfinished_.AddDiscarded(place.size);
       }
-      unfinished_.push_back({to, place.size});
       return absl::OkStatus();
     }
     case ShmPlaceKind::kExported:
@@ -199,18 +199,13 @@ absl::Status ShmReceiver::TakePiece(const ShmRecordHead& head) {
   }
   const ShmPlace place = PlaceAt(sizeof(head));
   LEEWAY_RETURN_IF_ERROR(CheckArenaPlace(place));
-  Unfinished& frame = unfinished_.front();
-  if (place.size > frame.left) {
-    return BrokenMemory("a piece of ", place.size, " bytes where ", frame.left, " are missing");
+  if (place.size > unfinished_.missing()) {
+    return BrokenMemory("a piece of ", place.size, " bytes where ", unfinished_.missing(),
+                        " are missing");
   }
-  if (frame.to != nullptr) {
-    std::memcpy(frame.to, ArenaAt(place), place.size);
-    frame.to += place.size;
-  }
+  const absl::Status taken = unfinished_.Take(ArenaAt(place), place.size, &payload_);
   exports_->Release(place);
-  frame.left -= place.size;
-  if (frame.left == 0) unfinished_.pop_front();
-  return absl::OkStatus();
+  return taken;
 }
 
 Arrival ShmReceiver::TakeArrival() {

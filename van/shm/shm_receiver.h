@@ -5,11 +5,11 @@
 
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "van/frames_in_pieces.h"
 #include "van/shm/shm_imported.h"
 #include "van/shm/shm_link.h"
 #include "van/transport.h"
@@ -57,12 +57,6 @@ class ShmReceiver {
   }
 
  private:
-  // A frame that comes in pieces.
-  struct Unfinished {
-    std::byte* to = nullptr;  // null: the frame is discarded
-    std::uint64_t left = 0;
-  };
-
   absl::Status ReadRecord(ShmRecordHead* head);
   absl::Status BeginMessage(const ShmRecordHead& head);
   absl::Status TakeFrame(const ShmPlace& place, std::uint64_t* cursor, std::uint64_t end);
@@ -81,7 +75,7 @@ class ShmReceiver {
   std::vector<std::byte> first_;   // the first frame of the message
   absl::InlinedVector<Buffer, 3> payload_;
   std::uint64_t frames_ = 0;
-  std::deque<Unfinished> unfinished_;
+  FramesInPieces unfinished_;
 };
 
 }  // namespace leeway::van
