@@ -11,6 +11,7 @@
 #include "proto/encoding/encoding.h"
 #include "ps/control/endpoints.h"
 #include "runtime/base/mutants.h"
+#include "runtime/base/prefixed.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/log/log.h"
 
@@ -33,9 +34,10 @@ absl::StatusOr<Kit> MakeKit(const TableSpec& spec, std::size_t threads) {
   LEEWAY_RETURN_IF_ERROR(Policy::Supports(spec.consistency));
   Kit kit;
   for (std::size_t i = 0; i < threads; ++i) {
-    LEEWAY_ASSIGN_OR_RETURN(std::unique_ptr<Updater> updater, MakeUpdater(spec));
-    kit.combine = updater->combine();
-    kit.updaters.push_back(std::move(updater));
+    absl::StatusOr<std::unique_ptr<Updater>> updater = MakeUpdater(spec);
+    if (!updater.ok()) return runtime::OfArgument(updater.status());
+    kit.combine = (*updater)->combine();
+    kit.updaters.push_back(*std::move(updater));
   }
   return kit;
 }

@@ -282,6 +282,7 @@ TEST_F(ServerTest, TablesThatCannotBeAreRefusedWithTheReason) {
   for (const auto& heard : scheduler_.All<proto::InstallTableReply>()) {
     const absl::Status& result = heard.message.result;
     if (heard.message.table == 1) {
+      EXPECT_EQ(result.code(), absl::StatusCode::kInvalidArgument);  // not: there is no such table
       EXPECT_THAT(result.message(), HasSubstr("no_such_updater"));
     } else if (result.ok()) {
       ++equal;

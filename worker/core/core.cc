@@ -7,6 +7,7 @@
 #include "proto/tables/table_difference.h"
 #include "runtime/base/format_duration.h"
 #include "runtime/base/mutants.h"
+#include "runtime/base/prefixed.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/log/log.h"
 #include "worker/control/argument_checks.h"
@@ -279,7 +280,7 @@ void Core::CreateTable(const TableSpec& spec, absl::Duration timeout, TableDone 
   if (!status.ok()) return done(status);
   if (config_.read_only) return OpenEqualTable(spec, timeout, std::move(done));
   status = compress::TableCodecsOf(spec).status();
-  if (!status.ok()) return done(status);
+  if (!status.ok()) return done(runtime::OfArgument(status));
   scheduler_requests_->CreateTable(spec, timeout, TableAnswer(std::move(done)));
 }
 

@@ -97,11 +97,15 @@ TEST(CoreTest, ArgumentsThatNoPeerReadsAreRefused) {
   cluster.core->Call(0, "", {}, absl::Seconds(1), keep);
   cluster.core->Barrier(static_cast<Group>(9), "", absl::Seconds(1), keep);
   cluster.core->Checkpoint(std::string(4096, 'x'), absl::Seconds(1), keep);
-  ASSERT_EQ(said.size(), 13u);  // at once, all of them
+  TableSpec misspelt = TableSpec::Dense("w", {4});
+  misspelt.codec = "oenbit";
+  cluster.core->CreateTable(misspelt, absl::Seconds(1), keep);
+  ASSERT_EQ(said.size(), 14u);  // at once, all of them
   for (const absl::Status& status : said) {
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
   }
   EXPECT_THAT(std::string(said[1].message()), HasSubstr("a barrier's name is 256 bytes long"));
+  EXPECT_THAT(std::string(said[13].message()), HasSubstr("there is no codec named 'oenbit'"));
   EXPECT_TRUE(cluster.Await(cluster.Push(table, {7}, {1, 2})).ok());
 }
 

@@ -6,6 +6,7 @@
 
 #include "proto/tables/table_difference.h"
 #include "runtime/base/mutants.h"
+#include "runtime/base/prefixed.h"
 #include "runtime/base/status_macros.h"
 
 namespace leeway::worker {
@@ -64,7 +65,9 @@ void Tables::TakeSettings(const proto::TableReply& reply, TableInfo* info) {
 
 // A table that is opened again keeps its coding: residuals belong to the worker.
 absl::Status Tables::SetCoding(TableInfo* info) {
-  LEEWAY_ASSIGN_OR_RETURN(compress::TableCodecs codecs, compress::TableCodecsOf(info->spec));
+  absl::StatusOr<compress::TableCodecs> made = compress::TableCodecsOf(info->spec);
+  if (!made.ok()) return runtime::OfArgument(made.status());
+  compress::TableCodecs codecs = *std::move(made);
   if (!codecs.encodes() || config_.read_only) return absl::OkStatus();  // readers get plain values
   std::shared_ptr<TableCoding>& coding = codings_[info->id];
   if (coding == nullptr || runtime::Planted<"coding-anew-for-each-open">()) {
