@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "compress/registry.h"
 #include "proto/messages/limits.h"
+#include "van/address/reason.h"
 
 namespace leeway::node {
 namespace {
@@ -31,6 +32,11 @@ std::string Enumerate(const std::vector<std::string>& names) {
 }
 
 }  // namespace
+
+absl::string_view NotReachedAt(const absl::Status& why) {
+  if (van::ReasonOf(why) == van::kNoAnswer) return "no answer from the scheduler at";
+  return absl::IsResourceExhausted(why) ? "cannot connect to the scheduler at" : "no scheduler at";
+}
 
 std::string SchedulerUrl(absl::string_view scheduler) {
   if (scheduler.find("://") != absl::string_view::npos) return std::string(scheduler);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "leeway/config.h"
 #include "proto/messages/messages.h"
@@ -15,6 +16,10 @@ namespace leeway::node {
 
 // Config::scheduler as an address of the van: "host:port" means tcp.
 std::string SchedulerUrl(absl::string_view scheduler);
+
+// What to say in front of the address of a scheduler that was dialled in vain: "no scheduler at",
+// unless `why`, the van's error, is another case.
+absl::string_view NotReachedAt(const absl::Status& why);
 
 // `endpoints`: the addresses of a server's data threads.
 proto::Join MakeJoin(const Config& config, Role role, const std::vector<std::string>& endpoints);

@@ -432,8 +432,8 @@ void Membership::Impl::JoinTimedOut() {
                                                         " was not taken in by the scheduler at ",
                                                         within, ": ", not_yet_.message())));
   }
-  std::string text =
-      absl::StrCat(link_.up() ? "no answer from the scheduler at " : "no scheduler at ", within);
+  std::string text = absl::StrCat(
+      link_.up() ? "no answer from the scheduler at" : NotReachedAt(link_.trouble()), " ", within);
   if (!link_.trouble().ok()) absl::StrAppend(&text, ": ", link_.trouble().message());
   End(absl::DeadlineExceededError(text));
 }

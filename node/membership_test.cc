@@ -16,7 +16,9 @@
 #include "absl/strings/str_cat.h"
 #include "proto/encoding/encoding.h"
 #include "runtime/sim/sim_world.h"
+#include "van/sim/sim_transport.h"
 #include "van/sim/sim_van.h"
+#include "van/testing/test_world.h"
 
 namespace leeway::node {
 namespace {
@@ -284,6 +286,26 @@ TEST_F(MembershipTest, ASchedulerThatNeverAnswersIsNamedAfterTheDeadline) {
   StartNode(Role::kWorker);
   ASSERT_TRUE(RunUntil([&] { return !overs_.empty(); }, absl::Seconds(31)));
   EXPECT_THAT(Text(overs_[0]), HasSubstr("no answer from the scheduler at sim://scheduler/0"));
+}
+
+// As a process that has stopped, or one whose port is open and that is no scheduler.
+TEST_F(MembershipTest, OneThatTakesConnectionsAndSaysNothingGivesNoAnswer) {
+  config_.connect_timeout = absl::Seconds(30);
+  const std::unique_ptr<runtime::Host> host = world_.NewHost("scheduler");
+  const std::unique_ptr<runtime::LoopRunner> runner = host->Spawn("loop");
+  van::RawPeer mute(van::NewSimTransport(network_.state(), "scheduler", runner->loop()));
+  ASSERT_TRUE(mute.transport().Listen(kScheduler).ok());
+  StartNode(Role::kWorker);
+  ASSERT_TRUE(RunUntil([&] { return !overs_.empty(); }, absl::Seconds(31)));
+  EXPECT_EQ(overs_[0].code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(Text(overs_[0]), AllOf(HasSubstr("no answer from the scheduler at"),
+                                     HasSubstr("takes connections but does not answer")));
+}
+
+TEST(NotReachedAt, WhatThisProcessLacksIsNotTheSchedulersFault) {
+  EXPECT_EQ(NotReachedAt(absl::DeadlineExceededError("x")), "no scheduler at");
+  EXPECT_EQ(NotReachedAt(absl::ResourceExhaustedError("out of file descriptors")),
+            "cannot connect to the scheduler at");
 }
 
 TEST_F(MembershipTest, WhatTheSchedulerWaitsForIsNamedAfterTheDeadline) {

@@ -13,6 +13,8 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/descriptors.h"
+#include "runtime/base/prefixed.h"
 #include "runtime/base/status_macros.h"
 
 namespace leeway::runtime {
@@ -30,6 +32,7 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEA
 
 absl::Status Unavailable(const char* what) {
   const int error = errno;
+  if (IsOutOfDescriptors(error)) return Prefixed("no shared memory", OutOfDescriptors(error));
   return absl::UnavailableError(
       absl::StrCat("no shared memory: ", what, ": ", std::strerror(error)));
 }

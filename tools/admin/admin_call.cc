@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "node/joining.h"
 #include "proto/encoding/encoding.h"
 #include "proto/messages/limits.h"
 #include "proto/messages/messages.h"
@@ -80,8 +81,8 @@ class Call final : public van::Handler {
   }
   void OnPeerDown(van::PeerId, const absl::Status& why) override {
     if (!reached_) {
-      return Finish(absl::UnavailableError(
-          absl::StrCat("no scheduler at ", address_, why.ok() ? "" : ": ", why.message())));
+      return Finish(absl::UnavailableError(absl::StrCat(node::NotReachedAt(why), " ", address_,
+                                                        why.ok() ? "" : ": ", why.message())));
     }
     Finish(absl::UnavailableError(
         absl::StrCat("the scheduler at ", address_, " closed the connection before it had answered",

@@ -11,6 +11,9 @@
 
 namespace leeway::van {
 
+// The reason of a dial that was taken, but to which nothing was said.
+inline constexpr absl::string_view kNoAnswer = "it takes connections but does not answer";
+
 inline constexpr char kReasonPayload[] = "leeway/reason";
 
 inline absl::Status WithReason(absl::Status status, absl::string_view reason) {

@@ -15,6 +15,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "runtime/base/descriptors.h"
 #include "van/address/reason.h"
 
 namespace leeway::van {
@@ -81,6 +82,7 @@ absl::StatusOr<ResolvedHost> LookUp(const std::string& host, const char* advice)
   addrinfo* found = nullptr;
   const int error = getaddrinfo(host.c_str(), nullptr, &hints, &found);
   if (error != 0 || found == nullptr) {
+    if (!runtime::HasDescriptor()) return runtime::OutOfDescriptors();  // for the question
     return WithReason(absl::NotFoundError(absl::StrCat("unknown host '", host, "' (",
                                                        gai_strerror(error), "); ", advice)),
                       absl::StrCat("name not found (", gai_strerror(error), ")"));
@@ -217,7 +219,8 @@ absl::Status CannotListen(absl::string_view address, int error) {
       return absl::InvalidArgumentError(absl::StrCat(cannot, "it is not a valid address"));
     case EMFILE:
     case ENFILE:
-      return absl::UnavailableError(absl::StrCat(cannot, "out of file descriptors (ulimit -n)"));
+      return absl::ResourceExhaustedError(
+          absl::StrCat(cannot, runtime::OutOfDescriptors(error).message()));
     default:
       return absl::UnavailableError(absl::StrCat(cannot, std::strerror(error)));
   }

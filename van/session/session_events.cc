@@ -85,15 +85,29 @@ void SessionVan::DialLater(Peer& peer, absl::Status why) {
   RetryLater(peer, kDialPauseMax);
 }
 
-void SessionVan::OnConnectTimeout(Peer& peer) {
-  std::string last = peer.stage == Stage::kGreeting ? "it takes connections but does not answer"
-                                                    : std::string(peer.last_failure.message());
-  absl::Status why = absl::DeadlineExceededError(
-      absl::StrCat(peer.address, ": not reached within ",
-                   absl::FormatDuration(absl::Ceil(peer.timeout, absl::Milliseconds(1))),
-                   last.empty() ? "" : " (last: ", last, last.empty() ? "" : ")",
-                   "; check that it runs there, or raise LEEWAY_CONNECT_TIMEOUT_MS"));
-  Drop(peer.id, WithReason(std::move(why), last.empty() ? "no answer" : last), Farewell::kNone);
+void SessionVan::OnConnectTimeout(Peer& peer) { Drop(peer.id, NotReached(peer), Farewell::kNone); }
+
+// Why a dial has failed, and what to do. RESOURCE_EXHAUSTED: for want of something here.
+absl::Status SessionVan::NotReached(const Peer& peer) {
+  const absl::Status& last = peer.last_failure;
+  const std::string within = absl::StrCat(
+      " within ", absl::FormatDuration(absl::Ceil(peer.timeout, absl::Milliseconds(1))));
+  constexpr absl::string_view kAdvice =
+      "; check that it runs there, or raise LEEWAY_CONNECT_TIMEOUT_MS";
+  if (peer.stage == Stage::kGreeting) {
+    return WithReason(absl::DeadlineExceededError(absl::StrCat(peer.address, ": no answer", within,
+                                                               ": ", kNoAnswer, kAdvice)),
+                      kNoAnswer);
+  }
+  if (absl::IsResourceExhausted(last)) {
+    return WithReason(absl::ResourceExhaustedError(absl::StrCat(peer.address, ": not dialled",
+                                                                within, ": ", last.message())),
+                      last.message());
+  }
+  const std::string why = last.ok() ? "" : absl::StrCat(" (last: ", last.message(), ")");
+  return WithReason(absl::DeadlineExceededError(
+                        absl::StrCat(peer.address, ": not reached", within, why, kAdvice)),
+                    last.ok() ? "no answer" : last.message());
 }
 
 void SessionVan::OnOpened(ConnId conn) {

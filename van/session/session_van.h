@@ -176,6 +176,7 @@ class SessionVan final : public Van, private TransportEvents {
   proto::Hello OwnHello() const;
   void SayHello(Peer& peer);
   void OnConnectTimeout(Peer& peer);
+  static absl::Status NotReached(const Peer& peer);
   void OnSession(Peer& peer, const Arrival& arrival);
   void OnHello(Peer& peer, const proto::Hello& theirs);
   void Ban(PeerId id, absl::Status why);

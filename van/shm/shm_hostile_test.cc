@@ -541,5 +541,12 @@ TEST_F(ShmHostileTest, AReaderThatClaimsTooMuch) {
   ExpectClientUnharmed();
 }
 
+// The kernel closes descriptors that came and for which this process has no room.
+TEST(ShmPeerSegmentTest, WithoutADescriptorItIsThisProcessThatLacksOne) {
+  const absl::Status status = ShmPeerSegment::Map(UniqueFd(), ShmSizes()).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()), testing::HasSubstr("ulimit -n"));
+}
+
 }  // namespace
 }  // namespace leeway::van

@@ -4,7 +4,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/descriptors.h"
 #include "runtime/base/mutants.h"
+#include "runtime/base/prefixed.h"
 #include "runtime/base/status_macros.h"
 #include "van/shm/memory/shm_broken.h"
 
@@ -71,10 +73,7 @@ absl::Status ShmImported::ReadSocketOnce(bool* nothing) {
 }
 
 absl::Status ShmImported::Add(UniqueFd descriptor) {
-  if (!descriptor) {
-    return absl::ResourceExhaustedError(
-        "it exports memory, but there are no file descriptors left for it (ulimit -n)");
-  }
+  if (!descriptor) return runtime::Prefixed("it exports memory", runtime::OutOfDescriptors());
   LEEWAY_ASSIGN_OR_RETURN(const std::size_t bytes, runtime::SealedSize(descriptor.get()));
   const bool many = files_.size() >= kShmExportedFilesMax || bytes > kShmExportedBytesMax - bytes_;
   if (bytes == 0 || (many && !runtime::Planted<"imported-memory-unlimited">())) {

@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "runtime/base/descriptors.h"
 #include "van/accepting.h"
 
 namespace leeway::van {
@@ -43,6 +44,7 @@ UniqueFd NewSocket() {
 
 absl::Status SocketError(absl::string_view what) {
   const int error = errno;
+  if (runtime::IsOutOfDescriptors(error)) return runtime::OutOfDescriptors(error);
   return absl::UnavailableError(absl::StrCat(what, ": ", std::strerror(error)));
 }
 

@@ -9,6 +9,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/base/descriptors.h"
+#include "runtime/base/prefixed.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/log/log.h"
 #include "runtime/memory/shared_memory.h"
@@ -83,8 +85,8 @@ absl::StatusOr<std::string> ShmTransport::Listen(absl::string_view address) {
                                                          std::string(fd.status().message())));
   }
   if (!Watch(fd->get(), kListenerTag | listeners_.size())) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot listen on ", address, ": out of file descriptors (ulimit -n)"));
+    return runtime::Prefixed(absl::StrCat("cannot listen on ", address),
+                             runtime::OutOfDescriptors());
   }
   listeners_.push_back({std::string(address), *std::move(fd)});
   return std::string(address);
@@ -96,7 +98,7 @@ absl::StatusOr<ConnId> ShmTransport::TryDial(const std::string& name) {
   ShmConn* conn = Add(/*dialled=*/true, std::move(socket), absl::StrCat(kScheme, name));
   absl::Status status = conn->Greet();
   if (status.ok() && !Watch(conn->fd(), conn->id)) {
-    status = absl::UnavailableError("out of file descriptors (ulimit -n)");
+    status = runtime::OutOfDescriptors();
   }
   if (status.ok()) return conn->id;
   Close(conn->id);
@@ -267,8 +269,7 @@ void ShmTransport::AcceptFrom(std::size_t index) {
     if (!process.ok()) {
       shared_.events->OnHandshakeFailed(address, process.status());
     } else if (!Watch(socket->fd(), next_conn_)) {
-      shared_.events->OnHandshakeFailed(
-          address, absl::UnavailableError("out of file descriptors (ulimit -n)"));
+      shared_.events->OnHandshakeFailed(address, runtime::OutOfDescriptors());
     } else {
       shared_.events->OnAccepted(Add(/*dialled=*/false, std::move(socket), address)->id);
     }
@@ -279,8 +280,8 @@ void ShmTransport::AcceptFrom(std::size_t index) {
 // Removes the listener from epoll for a while: a connection that waits to be accepted would keep
 // the descriptor readable and the loop busy.
 void ShmTransport::PauseAccepting(std::size_t index) {
-  runtime::LogWarning("cannot accept connections on ", listeners_[index].address,
-                      ": out of file descriptors; raise the limit (ulimit -n)");
+  runtime::LogWarning("cannot accept connections on ", listeners_[index].address, ": ",
+                      runtime::OutOfDescriptors().message());
   ::epoll_ctl(shared_.epoll.get(), EPOLL_CTL_DEL, listeners_[index].fd.get(), nullptr);
   shared_.loop->After(kAcceptPause, [this, index, alive = shared_.lifetime.watch()] {
     if (alive) Watch(listeners_[index].fd.get(), kListenerTag | index);

@@ -24,7 +24,9 @@
 namespace leeway::van {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 std::uint64_t ResidentBytes() {
   std::ifstream statm("/proc/self/statm");
@@ -250,6 +252,31 @@ TEST_F(TcpHostileTest, OutOfDescriptorsItWaitsForSome) {
   waits.Say("x");
   EXPECT_TRUE(RunUntilGone(waits));
   EXPECT_EQ(server_->van->counters().handshakes_failed, 1u);
+  ExpectClientUnharmed();
+}
+
+// What this process lacks is no fault of the one that it dials.
+TEST_F(TcpHostileTest, OutOfDescriptorsItSaysSoOfWhatItCannotDial) {
+  Node worker(world_.get(), IdentityOf(Role::kWorker, 4));
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit none = before;
+  const int next = ::dup(0);
+  ::close(next);
+  none.rlim_cur = static_cast<rlim_t>(next);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const absl::StatusOr<PeerId> peer = worker.van->Connect(address_, absl::Milliseconds(200));
+  const absl::Status unknown =
+      worker.van->Connect("tcp://no.such.host.invalid:1", absl::Seconds(1)).status();
+  EXPECT_TRUE(peer.ok()) << peer.status();
+  RunUntil([&] { return worker.recorder->IsDown(*peer); });
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_TRUE(worker.recorder->IsDown(*peer));
+  for (const absl::Status& why : {worker.recorder->WhyDown(*peer), unknown}) {
+    EXPECT_EQ(why.code(), absl::StatusCode::kResourceExhausted) << why;
+    EXPECT_THAT(std::string(why.message()), AllOf(HasSubstr(absl::StrCat("ulimit -n, now ", next)),
+                                                  Not(HasSubstr("check that it runs there"))));
+  }
   ExpectClientUnharmed();
 }
 

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/descriptors.h"
 #include "runtime/base/status_macros.h"
 #include "van/accepting.h"
 
@@ -50,6 +51,7 @@ void Set(int fd, int level, int option, int value) {
 }
 
 absl::Status Failed(int error) {
+  if (runtime::IsOutOfDescriptors(error)) return runtime::OutOfDescriptors(error);
   if (error == ECONNREFUSED) return absl::UnavailableError("connection refused");
   if (error == ENETUNREACH || error == EHOSTUNREACH) {
     return absl::UnavailableError(absl::StrCat("no route (", std::strerror(error), ")"));

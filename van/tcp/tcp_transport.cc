@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/descriptors.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/log/log.h"
 #include "van/accepting.h"
@@ -51,8 +53,7 @@ absl::StatusOr<std::string> TcpTransport::Listen(absl::string_view address) {
   listeners_.push_back({listening.advertised, std::move(listening.fd)});
   if (WatchListener(listeners_.size() - 1)) return listeners_.back().address;
   listeners_.pop_back();
-  return absl::UnavailableError(
-      absl::StrCat("cannot listen on ", address, ": out of file descriptors (ulimit -n)"));
+  return CannotListen(address, EMFILE);
 }
 
 absl::StatusOr<ConnId> TcpTransport::Dial(absl::string_view address) {
@@ -64,7 +65,7 @@ absl::StatusOr<ConnId> TcpTransport::Dial(absl::string_view address) {
   if (fd.ok()) {
     const TcpConn* conn = Add(/*dialled=*/true, *std::move(fd), std::string(address));
     if (conn != nullptr) return conn->id;
-    why = absl::UnavailableError("out of file descriptors (ulimit -n)");
+    why = runtime::OutOfDescriptors();
   }
   failed_dials_.emplace_back(next_conn_, std::move(why));
   return next_conn_++;
@@ -233,8 +234,8 @@ bool TcpTransport::AcceptFrom(std::size_t index) {
     }
     TcpAccepted accepted = AcceptTcp(listeners_[index].fd.get());
     if (accepted.outcome == TcpAccepted::Outcome::kOutOfDescriptors) {
-      runtime::LogWarning("cannot accept connections on ", listeners_[index].address,
-                          ": out of file descriptors; raise the limit (ulimit -n)");
+      runtime::LogWarning("cannot accept connections on ", listeners_[index].address, ": ",
+                          runtime::OutOfDescriptors().message());
       PauseAccepting(index, kAcceptPause);
     }
     if (accepted.outcome != TcpAccepted::Outcome::kAccepted) return any;

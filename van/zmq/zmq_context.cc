@@ -11,6 +11,8 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/descriptors.h"
+#include "runtime/base/prefixed.h"
 
 namespace leeway::van {
 namespace {
@@ -108,9 +110,8 @@ std::string ZmqContext::NewIpcPath() {
 
 absl::Status ZmqError(const std::string& what, int error) {
   const std::string message = absl::StrCat(what, ": ", zmq_strerror(error));
-  if (error == EMFILE || error == ENFILE) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(message, "; raise the limit of open files (ulimit -n)"));
+  if (runtime::IsOutOfDescriptors(error)) {
+    return runtime::Prefixed(what, runtime::OutOfDescriptors(error));
   }
   return absl::InternalError(message);
 }

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "runtime/base/descriptors.h"
 #include "runtime/base/status_macros.h"
 #include "van/address/tcp_address.h"
 #include "van/little_endian.h"
@@ -51,7 +52,7 @@ std::string Advice(int error) {
       return "; no answer from there: is that machine up, with an rdma device on that network?";
     case EMFILE:
     case ENFILE:
-      return "; out of file descriptors (ulimit -n)";
+      return absl::StrCat("; ", runtime::OutOfDescriptors(error).message());
     default:
       return "";
   }

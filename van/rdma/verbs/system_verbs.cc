@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/descriptors.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/base/unique_fd.h"
 #include "runtime/log/log.h"
@@ -93,7 +94,7 @@ absl::Status CannotListenHere(int error) {
           "`rdma link`");
     case EMFILE:
     case ENFILE:
-      return absl::UnavailableError("out of file descriptors (ulimit -n)");
+      return runtime::OutOfDescriptors(error);
     default:
       return absl::UnavailableError(std::strerror(error));
   }

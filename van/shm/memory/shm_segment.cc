@@ -1,5 +1,6 @@
 #include "van/shm/memory/shm_segment.h"
 
+#include "runtime/base/descriptors.h"
 #include "runtime/base/status_macros.h"
 
 namespace leeway::van {
@@ -12,6 +13,7 @@ absl::StatusOr<std::shared_ptr<ShmOwnSegment>> ShmOwnSegment::New(const ShmSizes
 
 absl::StatusOr<std::shared_ptr<ShmPeerSegment>> ShmPeerSegment::Map(UniqueFd fd,
                                                                     const ShmSizes& sizes) {
+  if (!fd) return runtime::OutOfDescriptors();  // for the one that came
   if (!sizes.Valid()) return absl::InvalidArgumentError("it offers a segment of invalid size");
   LEEWAY_ASSIGN_OR_RETURN(const std::size_t bytes, runtime::SealedSize(fd.get()));
   if (bytes < sizes.Total()) {
