@@ -1,5 +1,6 @@
 #include "runtime/base/fork.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -18,15 +19,30 @@ std::atomic<std::uint64_t> forks = 0;
 // A bit for each descriptor that children close.
 std::array<std::atomic<std::uint64_t>, kDescriptorsMax / kWordBits> closed_in_children;
 
+// The first descriptor is closed before /dev/null is opened: there may be no other left.
+void Replace(int fd, int* nothing) {
+  if (*nothing < 0) {
+    ::close(fd);
+    *nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  }
+  if (*nothing == fd) {
+    *nothing = ::fcntl(fd, F_DUPFD_CLOEXEC, 0);
+  } else if (*nothing < 0 || ::dup3(*nothing, fd, O_CLOEXEC) < 0) {
+    ::close(fd);
+  }
+}
+
 // Runs in the child, which has one thread; does only what is safe in a signal handler.
 void OnChild() {
   forks.fetch_add(1, std::memory_order_relaxed);
+  int nothing = -1;  // /dev/null
   for (std::size_t word = 0; word < closed_in_children.size(); ++word) {
     std::uint64_t bits = closed_in_children[word].exchange(0, std::memory_order_relaxed);
     for (; bits != 0; bits &= bits - 1) {
-      ::close(static_cast<int>(word * kWordBits) + std::countr_zero(bits));
+      Replace(static_cast<int>(word * kWordBits) + std::countr_zero(bits), &nothing);
     }
   }
+  if (nothing >= 0) ::close(nothing);
 }
 
 void WatchForks() {

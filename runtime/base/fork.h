@@ -17,7 +17,22 @@ std::uint64_t ForkCount();
 
 // Whether children close the descriptor as soon as they are made. A connection that a child holds
 // open would hide the parent's end from its peers. Descriptors from 65,536 on stay open.
+//
+// The number stays in use in the child, for /dev/null: whoever inherited it may still use or close
+// it there, and must not meet a descriptor that the child has opened since.
 void SetClosedInChildren(int fd, bool closed);
+
+// Marks a descriptor that something else owns, for as long as this lives.
+class ClosedInChildren {
+ public:
+  explicit ClosedInChildren(int fd) : fd_(fd) { SetClosedInChildren(fd_, true); }
+  ~ClosedInChildren() { SetClosedInChildren(fd_, false); }
+  ClosedInChildren(const ClosedInChildren&) = delete;
+  ClosedInChildren& operator=(const ClosedInChildren&) = delete;
+
+ private:
+  const int fd_;
+};
 
 }  // namespace leeway::runtime
 

@@ -23,6 +23,9 @@ namespace {
 
 // All SharedMemory of this process. Never destroyed: arrays may outlive main.
 struct Registry {
+  explicit Registry(const Registry* before) : parents(before) {}
+  const std::uint64_t forks = ForkCount();
+  const Registry* const parents;  // in sight of a leak checker
   std::mutex mutex;
   std::map<std::uintptr_t, SharedMemory*> by_address;
   std::atomic<std::size_t> live{0};  // so that a process without any never takes the lock
@@ -31,9 +34,17 @@ struct Registry {
   std::uint64_t next_listener = 1;
 };
 
+// A child begins with one of its own: that of its parent has what the parent alone may use, and a
+// lock that may never be released.
 Registry& TheRegistry() {
-  static auto* const registry = new Registry;
-  return *registry;
+  static std::atomic<Registry*> newest = nullptr;
+  Registry* present = newest.load(std::memory_order_acquire);
+  while (present == nullptr || present->forks != ForkCount()) {
+    auto* const made = new Registry(present);
+    if (newest.compare_exchange_strong(present, made, std::memory_order_acq_rel)) return *made;
+    delete made;
+  }
+  return *present;
 }
 
 // Replaces the shared mapping by a private one of the same file.
@@ -70,6 +81,7 @@ absl::StatusOr<std::shared_ptr<SharedMemory>> SharedMemory::New(std::size_t byte
 }
 
 SharedMemory::~SharedMemory() {
+  if (forks_ != ForkCount()) return;
   Registry& registry = TheRegistry();
   const std::lock_guard lock(registry.mutex);
   registry.by_address.erase(reinterpret_cast<std::uintptr_t>(data()));

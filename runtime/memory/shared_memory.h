@@ -6,6 +6,9 @@
 // from then on this process has private pages, copied when they are first written to, and the peer
 // goes on seeing the old bytes. Detach needs no consent of the peer, so memory can always be
 // returned to its user at once, whatever a peer does or fails to do.
+//
+// In a child that fork() made, what it inherited is plain memory: it is not found, and to destroy
+// it only unmaps it there.
 #ifndef LEEWAY_RUNTIME_MEMORY_SHARED_MEMORY_H_
 #define LEEWAY_RUNTIME_MEMORY_SHARED_MEMORY_H_
 
@@ -16,6 +19,7 @@
 #include <optional>
 
 #include "absl/status/statusor.h"
+#include "runtime/base/fork.h"
 #include "runtime/memory/sealed_memory.h"
 
 namespace leeway::runtime {
@@ -57,11 +61,13 @@ class SharedMemory : public std::enable_shared_from_this<SharedMemory> {
   static void Forget(std::uint64_t listener);
 
  private:
-  SharedMemory(SealedMemory memory, std::uint64_t id) : memory_(std::move(memory)), id_(id) {}
+  SharedMemory(SealedMemory memory, std::uint64_t id)
+      : memory_(std::move(memory)), id_(id), forks_(ForkCount()) {}
 
   const SealedMemory memory_;
   const std::uint64_t id_;
-  bool detached_ = false;  // guarded by the registry's mutex
+  const std::uint64_t forks_;  // where it was made
+  bool detached_ = false;      // guarded by the registry's mutex
 };
 
 }  // namespace leeway::runtime

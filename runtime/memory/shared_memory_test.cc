@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -104,6 +105,38 @@ TEST(SharedMemoryTest, ThereIsALimit) {
 TEST(SharedMemoryTest, MoreThanThereCanBeIsAnError) {
   EXPECT_FALSE(SharedMemory::New(std::size_t{1} << 62).ok());
   EXPECT_FALSE(SharedMemory::New(~std::size_t{0}).ok());
+}
+
+// Another thread of the parent holds what guards them, for ever as far as the child can see.
+TEST(SharedMemoryTest, AChildDestroysWhatItInheritedAndMakesItsOwn) {
+  std::atomic<bool> within = false, over = false;
+  auto memory = SharedMemory::New(kBytes).value();
+  auto another = SharedMemory::New(kBytes).value();
+  std::atomic<int> told = 0;
+  const std::uint64_t listener = SharedMemory::WhenFreed([&] {
+    ++told;
+    within = true;
+    while (!over) std::this_thread::yield();
+  });
+  std::thread holder([&] { another.reset(); });
+  while (!within) std::this_thread::yield();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(60);
+    if (SharedMemory::Find(memory->data(), 1).has_value()) ::_exit(1);
+    memory.reset();
+    if (told != 1) ::_exit(2);
+    const auto own = SharedMemory::New(kBytes);
+    if (!own.ok() || !SharedMemory::Find((*own)->data(), 1).has_value()) ::_exit(3);
+    ::_exit(0);
+  }
+  over = true;
+  holder.join();
+  int how = -1;
+  ASSERT_EQ(::waitpid(child, &how, 0), child);
+  EXPECT_EQ(how, 0);
+  EXPECT_TRUE(SharedMemory::Find(memory->data(), 1).has_value());
+  SharedMemory::Forget(listener);
 }
 
 }  // namespace

@@ -1,5 +1,8 @@
 #include "van/rdma/verbs/inventory.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "van/rdma/verbs/library.h"
@@ -11,6 +14,20 @@ namespace {
 
 using testing::HasSubstr;
 using testing::Not;
+
+// What the parent has opened is its own.
+TEST(SystemLibraryTest, AChildHasNone) {
+  if (!SystemLibrary().ok()) GTEST_SKIP() << SystemLibrary().status();
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    ::_exit(SystemLibrary().status().code() == absl::StatusCode::kFailedPrecondition ? 0 : 1);
+  }
+  int how = -1;
+  ASSERT_EQ(::waitpid(child, &how, 0), child);
+  EXPECT_EQ(how, 0);
+  EXPECT_TRUE(SystemLibrary().ok());
+}
 
 FoundDevice DeviceWith(bool up) {
   FoundPort port;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/fork.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/log/log.h"
 
@@ -135,6 +136,8 @@ absl::StatusOr<Library> LoadLibrary(const char* verbs_file, const char* cm_file)
   return library;
 }
 
+// What the libraries have opened belongs to the parent, also in their own memory, and the device's
+// pages are not in the child: so a child has none, neither to use nor to destroy anything with.
 const absl::StatusOr<Library>& SystemLibrary() {
   // Never destroyed: objects with static lifetime may use it.
   static const auto* const library = [] {
@@ -142,7 +145,12 @@ const absl::StatusOr<Library>& SystemLibrary() {
     if (loaded->ok()) AskForForkSafety(**loaded);
     return loaded;
   }();
-  return *library;
+  static const std::uint64_t forks = runtime::ForkCount();
+  static const auto* const of_the_parent = new absl::StatusOr<
+      Library>(absl::FailedPreconditionError(
+      "this process was forked by one that has loaded the libraries of rdma, which its children "
+      "cannot use"));
+  return library->ok() && forks != runtime::ForkCount() ? *of_the_parent : *library;
 }
 
 }  // namespace leeway::van::verbs

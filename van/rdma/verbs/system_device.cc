@@ -124,6 +124,9 @@ absl::Status SystemDevice::Start(const rdma_cm_id* id) {
       return Cannot("descriptors that do not block", errno);
     }
   }
+  for (const int fd : {channel_->fd, context_->async_fd, context_->cmd_fd}) {
+    closed_in_children_.emplace_back(fd);
+  }
   const std::uint32_t completions = info_.receive_depth + kFirstConnections * info_.send_depth;
   queue_.reset(library_.create_cq(
       context_.get(), std::min(static_cast<int>(completions), std::max(limits_.max_cqe, 1)),

@@ -6,11 +6,13 @@
 #ifndef LEEWAY_VAN_RDMA_VERBS_SYSTEM_DEVICE_H_
 #define LEEWAY_VAN_RDMA_VERBS_SYSTEM_DEVICE_H_
 
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 
+#include "runtime/base/fork.h"
 #include "van/rdma/verbs/library.h"
 #include "van/rdma/verbs/verbs.h"
 
@@ -75,6 +77,7 @@ class SystemDevice final : public Device {
   const Owned<ibv_context> context_;
   Owned<ibv_pd> domain_;
   Owned<ibv_comp_channel> channel_;
+  std::deque<runtime::ClosedInChildren> closed_in_children_;
   Owned<ibv_cq> queue_;
   Owned<ibv_srq> receives_;
 

@@ -10,10 +10,12 @@
 #include <cerrno>
 #include <cstring>
 #include <deque>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/descriptors.h"
+#include "runtime/base/fork.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/base/unique_fd.h"
 #include "runtime/log/log.h"
@@ -73,6 +75,7 @@ class SystemVerbs final : public Verbs, public ConnectionOwner {
   runtime::UniqueFd wake_;
   bool awake_ = false;
   Owned<rdma_event_channel> channel_;
+  std::optional<runtime::ClosedInChildren> closed_in_children_;  // its descriptor
   std::vector<std::unique_ptr<SystemDevice>> owned_devices_;
   std::vector<Device*> devices_;  // owned_devices_ as an interface
   std::vector<Owned<rdma_cm_id>> listeners_;
@@ -132,6 +135,7 @@ absl::Status SystemVerbs::Start() {
   if (::fcntl(cm, F_SETFL, ::fcntl(cm, F_GETFL) | O_NONBLOCK) != 0) {
     return absl::UnavailableError(absl::StrCat("rdma_cm: ", std::strerror(errno)));
   }
+  closed_in_children_.emplace(cm);
   LEEWAY_RETURN_IF_ERROR(Watch(cm, kCm));
   return Watch(wake_.get(), kWake);
 }
