@@ -44,8 +44,9 @@
 // 0 or less no operation begins.
 //
 // Failed pushes. UNKNOWN, and no other code, says of a Push or PushPull that all or a part of it
-// may have been applied, or may be yet: to push it again may double it. After any other error
-// nothing of it has been applied or will be: it is safe to push it again (docs/consistency.md).
+// may have been applied, or may be yet: to push it again may double it. The text says how many of
+// its parts (a block, or the rows of a shard) servers have taken. After any other error nothing of
+// it has been applied or will be: it is safe to push it again (docs/consistency.md).
 //
 // Errors of every call, beside those at each call. INVALID_ARGUMENT: an argument is wrong (length,
 // dtype, keys, NaN that the table refuses). RESOURCE_EXHAUSTED: a limit, or the memory of a server

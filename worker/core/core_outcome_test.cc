@@ -91,10 +91,11 @@ TEST_F(CoreOutcomeTest, APushRefusedByOneServerMayBeAppliedInPart) {
   Refuse(1, absl::ResourceExhaustedError("LEEWAY_HELD_BYTES_MAX"));
   const absl::Status status = cluster_.Await(Push());
   EXPECT_EQ(status.code(), StatusCode::kUnknown) << status;
-  EXPECT_THAT(std::string(status.message()),
-              AllOf(HasSubstr("at server 1 thread 0"), HasSubstr("LEEWAY_HELD_BYTES_MAX"),
-                    HasSubstr("a part of the push may have been applied"),
-                    HasSubstr("RESOURCE_EXHAUSTED")));
+  EXPECT_THAT(
+      std::string(status.message()),
+      AllOf(HasSubstr("at server 1 thread 0"), HasSubstr("LEEWAY_HELD_BYTES_MAX"),
+            HasSubstr("a part of the push may have been applied"),
+            HasSubstr("of its 2 parts 1 are, 1 was refused"), HasSubstr("RESOURCE_EXHAUSTED")));
 }
 
 TEST_F(CoreOutcomeTest, APushUnderWayAtItsDeadlineIsAppliedAtMostOnce) {
@@ -102,7 +103,8 @@ TEST_F(CoreOutcomeTest, APushUnderWayAtItsDeadlineIsAppliedAtMostOnce) {
   const absl::Status status = cluster_.Await(Push(Within(absl::Seconds(2))));
   EXPECT_EQ(status.code(), StatusCode::kUnknown) << status;
   EXPECT_THAT(std::string(status.message()),
-              AllOf(HasSubstr("took longer than 2s"), HasSubstr("DEADLINE_EXCEEDED")));
+              AllOf(HasSubstr("took longer than 2s"), HasSubstr("DEADLINE_EXCEEDED"),
+                    HasSubstr("of its 2 parts 0 are, 0 were refused, and of 2 it is not known")));
   for (auto& server : cluster_.servers) server->intercept = nullptr;
   cluster_.RunUntil([&] {
     return cluster_.servers[0]->admitted.size() == 1 && cluster_.servers[1]->admitted.size() == 1;

@@ -34,12 +34,25 @@ Consistency ConsistencyOf(const Request& request) {
              : table.settings->ConsistencyAt(request.clock);
 }
 
+// How much of a push is in the table: ": of its 40 parts 37 are, 2 were refused, and of 1 …".
+std::string HowMuchIsIn(const Operation& operation) {
+  if (operation.requests <= 1) return "";
+  const std::size_t open = operation.requests - operation.pushes_taken - operation.pushes_refused;
+  return absl::StrCat(": of its ", operation.requests, " parts ", operation.pushes_taken, " are, ",
+                      operation.pushes_refused,
+                      operation.pushes_refused == 1 ? " was refused" : " were refused",
+                      open == 0 ? "" : absl::StrCat(", and of ", open, " it is not known"));
+}
+
 // The result of a push of which a part may be in the table. Other errors say that nothing is.
-absl::Status MayBeApplied(const absl::Status& result) {
-  if (result.ok() || absl::IsUnknown(result)) return result;
+absl::Status MayBeApplied(const Operation& operation) {
+  const absl::Status& result = operation.result;
+  if (result.ok()) return result;
   return absl::UnknownError(absl::StrCat(
-      result.message(), "; all or a part of the push may have been applied, or may be yet (",
-      absl::StatusCodeToString(result.code()), ")"));
+      result.message(), "; all or a part of the push may have been applied, or may be yet",
+      runtime::Planted<"part-that-is-in-unsaid">() ? "" : HowMuchIsIn(operation),
+      absl::IsUnknown(result) ? ""
+                              : absl::StrCat(" (", absl::StatusCodeToString(result.code()), ")")));
 }
 
 // Of a pull's answers the oldest counts.
@@ -121,8 +134,11 @@ void Operations::OnAnswer(Request& request, const Link& link, const proto::Reply
   const std::shared_ptr<Operation> operation = std::move(request.operation);
   const absl::Status answer = TakeAnswer(request, operation.get(), reply, payload);
   if (proto::HasPush(operation->op) && RefusesPush(reply.result) &&
-      !runtime::Planted<"refused-push-may-be-applied">())
+      !runtime::Planted<"refused-push-may-be-applied">()) {
     --operation->pushes_out;
+    ++operation->pushes_refused;
+  }
+  if (reply.result.ok()) ++operation->pushes_taken;
   if (!answer.ok() && operation->result.ok()) {
     operation->result =
         runtime::Prefixed(absl::StrCat(operation->Describe(), " at ", link.Describe()), answer);
@@ -183,7 +199,7 @@ void Operations::FailLost(const std::vector<Failover::Lost>& lost) {
 // The operation has its result: it completes as soon as nothing reads the user's memory any more.
 void Operations::Finish(const std::shared_ptr<Operation>& operation) {
   if (operation->pushes_out > 0 && !runtime::Planted<"partial-push-is-nowhere">())
-    operation->result = MayBeApplied(operation->result);
+    operation->result = MayBeApplied(*operation);
   operation->source.reset();
   operation->sink.reset();
   if (!operation->memory) return Complete(operation);

@@ -86,6 +86,8 @@ class Operation {
   // Requests with a push that has been sent, or will be, and that no server has refused. If there
   // are any, the operation may have been applied, at least in part.
   std::size_t pushes_out = 0;
+  // Requests with a push that servers have taken, and refused.
+  std::size_t pushes_taken = 0, pushes_refused = 0;
   absl::Status result;
   std::unique_ptr<PushSource> source;
   std::unique_ptr<PullSink> sink;
