@@ -23,7 +23,7 @@ bool CodecSchedule::Follow(const proto::CodecSwitch& change) {
   number_ = change.number;
   // The first switch that a process sees has the codec before it.
   if (decided_.size() == 1) decided_.front().choice = change.before;
-  decided_.push_back({.choice = change.choice, .since = change.clock, .before = change.before});
+  decided_.push_back({.choice = change.choice, .since = change.clock});
   if (decided_.size() > kKept) {
     decided_.pop_front();
     decided_.front().since = 0;

@@ -25,12 +25,10 @@ class CodecSchedule {
   // for it is announced and not decided.
   std::optional<std::uint32_t> At(std::uint64_t clock) const;
 
-  // The last decided codec for a clock: its index, the clock from which on it holds, and the index
-  // before.
+  // The last decided codec for a clock: its index, and the clock from which on it holds.
   struct Known {
     std::uint32_t choice = 0;
     std::uint64_t since = 0;
-    std::uint32_t before = 0;
   };
   Known KnownAt(std::uint64_t clock) const;
 

@@ -19,10 +19,10 @@ constexpr std::uint64_t kElements = 1000;
 constexpr int kSteps = 100;
 
 class RestoreAfterSwitch
-    : public testing::TestWithParam<std::tuple<std::string, std::string, bool>> {
+    : public testing::TestWithParam<std::tuple<std::string, std::string, bool, bool>> {
  protected:
   static TableSpec Spec() {
-    const auto& [before, after, bsp] = GetParam();
+    const auto& [before, after, bsp, back] = GetParam();
     TableSpec spec = TableSpec::Dense("w", {kElements});
     spec.updater = {"sgd", {{"learning_rate", 1}}};
     spec.consistency = bsp ? Consistency::Bsp() : Consistency::Asp();
@@ -34,7 +34,8 @@ class RestoreAfterSwitch
   void SetUp() override { std::filesystem::remove_all(folder_); }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  // Trains under the second codec, and saves. What the worker pulled last is in `saved_`.
+  // Trains under the second codec, and saves, perhaps when the first one is back. What the worker
+  // pulled last is in `saved_`.
   void TrainAndSave(Worker* worker) {
     const auto table = worker->CreateTable(Spec());
     ASSERT_TRUE(table.ok()) << table.status();
@@ -46,6 +47,10 @@ class RestoreAfterSwitch
       ASSERT_TRUE(worker->Wait(table->Push(std::span<const float>(gradient))).ok());
       ASSERT_TRUE(worker->Clock().ok());
       ASSERT_TRUE(worker->Wait(table->Pull(std::span(saved_))).ok());
+    }
+    if (std::get<3>(GetParam())) {
+      const auto back = worker->SetCodec("w", std::get<0>(GetParam()));
+      ASSERT_TRUE(back.ok()) << back.status();
     }
     const auto written = worker->Checkpoint(folder_);
     ASSERT_TRUE(written.ok()) << written.status();
@@ -84,7 +89,8 @@ TEST_P(RestoreAfterSwitch, PulledIsWhatWasSaved) {
 
 INSTANTIATE_TEST_SUITE_P(Codecs, RestoreAfterSwitch,
                          testing::Combine(testing::Values("topk:0.01", "onebit"),
-                                          testing::Values("none"), testing::Bool()));
+                                          testing::Values("none"), testing::Bool(),
+                                          testing::Bool()));
 
 }  // namespace
 }  // namespace leeway::tests::restore

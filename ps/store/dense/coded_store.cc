@@ -238,11 +238,11 @@ class CodedStore final : public ShardStore {
 
   bool Gradient() const { return spec_.updater.name == compress::kGradientUpdater; }
 
-  // Whether what workers hold is of a time before their replies, for a while, said nothing of it:
-  // then they get the block, not all that has changed since in one message.
-  bool BeginsAnew(const Versions& versions, const compress::CodecSchedule::Known& known) const {
-    return known.since > 0 && !codecs_.choices[known.before].versions &&
-           versions.slowest() < known.since;
+  // Whether what workers hold may be of a time before their replies, for a while, said nothing of
+  // it: then they get the block, not all that has changed since in one message. A codec may hold
+  // for so short a time that no version is made, so the one before this codec says nothing.
+  static bool BeginsAnew(const Versions& versions, const compress::CodecSchedule::Known& known) {
+    return known.since > 0 && versions.slowest() < known.since;
   }
 
   std::vector<float> ValuesOf(const FeedbackBlock& block) const {

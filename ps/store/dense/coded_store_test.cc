@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "compress/codec_schedule.h"
 #include "compress/registry.h"
 #include "compress/table_codec.h"
 #include "ps/store/dense/dense_stores.h"
@@ -157,6 +158,29 @@ TEST_F(CodedStoreTest, AnUpdateLeavesWhatWorkersHold) {
   const PullResult sent = Pull(0);
   Push();
   EXPECT_EQ(ValuesOf<float>(Pull(0).payload[0]), ValuesOf<float>(sent.payload[0]));
+}
+
+// Of a table whose replies said nothing of versions, until it was given one codec after another.
+TEST(CodedTableTest, ACodecUnderWhichNothingWasAnsweredDoesNotHideTheOneBefore) {
+  TableSpec spec = TableSpec::Dense("w", {kElements});
+  spec.consistency = Consistency::Asp();
+  spec.codec = "none";
+  spec.codecs = {"topk:0.1", "topk:0.05"};
+  spec.updater = {"add", {}};
+  compress::CodecSchedule codecs;
+  const Shard store(spec);
+  const std::vector<float> ones(kElements, 1);
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(store->Apply(DensePush<float>(0, ones)).ok());
+  codecs.Follow({.table = 1, .number = 1, .choice = 1, .clock = 10, .decided = true});
+  codecs.Follow({.table = 1, .number = 2, .before = 1, .choice = 2, .clock = 13, .decided = true});
+  const PullView view{.block = 0, .elements = kElements, .codec = codecs.KnownAt(13)};
+  ASSERT_TRUE(store->WantsVersion(view, {.slowest = 13, .workers = 1}));
+  const VersionBy by = store->NextVersion(0, codecs, 13);
+  ASSERT_TRUE(store->MakeVersion(0, 13, kNoRate, by).ok());
+  const auto pulled = store->Pull(view);
+  ASSERT_TRUE(pulled.ok()) << pulled.status();
+  EXPECT_EQ(ValuesOf<float>(pulled->payload[0]), store.Block<float>(0, kElements));
+  EXPECT_EQ(ValuesOf<float>(pulled->payload[0]), std::vector<float>(kElements, 100));
 }
 
 TEST(VersionsTest, NoMessagesLeadAcrossAWholeBlock) {
