@@ -52,8 +52,11 @@ struct Initializer {
   friend bool operator==(const Initializer&, const Initializer&) = default;
 };
 
+// What becomes of a push that holds NaN or infinity (nonfinite_pushes in `leeway status`), or whose
+// update leaves 16-bit values that are NaN or infinite or makes integers wrap around (overflows;
+// known before it is applied unless it is held for its clock: then it is counted).
 enum class NonFinite : std::uint8_t {
-  kCount = 0,   // apply, and count (nonfinite_pushes in `leeway status`)
+  kCount = 0,   // apply, and count
   kRefuse = 1,  // refuse the push with INVALID_ARGUMENT, and count
 };
 

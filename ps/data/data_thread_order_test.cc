@@ -321,6 +321,34 @@ TEST(Refused, NanWhereTheTableSaysSo) {
   EXPECT_THAT(bench.PullNow(0, refuses, 0), Each(0));
 }
 
+TEST(Refused, WhatWouldWrapAroundWhereTheTableSaysSo) {
+  Bench bench;
+  TableSpec spec = TableSpec::Dense("counts", {2}, DType::kInt64);
+  spec.updater = {"add", {}};
+  spec.consistency = kAsp;
+  const std::uint32_t counts = bench.Install(spec);
+  spec.name = "refuses";
+  spec.nonfinite = NonFinite::kRefuse;
+  const std::uint32_t refuses = bench.Install(spec);
+  const auto push = [&](std::uint32_t table) {
+    proto::Request request = bench.DensePush(0, table, 0);
+    request.dtype = DType::kInt64;
+    request.elements = 2;
+    const std::int64_t values[2] = {std::numeric_limits<std::int64_t>::max(), 1};
+    bench.Send(0, request, {runtime::Buffer::CopyOf(values, sizeof(values))});
+    return bench.TakeReply(0).reply().result;
+  };
+  for (const std::uint32_t table : {counts, refuses}) EXPECT_TRUE(push(table).ok());
+  EXPECT_EQ(bench.counters().overflows, 0u);
+  EXPECT_TRUE(push(counts).ok());
+  EXPECT_EQ(bench.counters().overflows, 1u);
+  const absl::Status refused = push(refuses);
+  EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(refused.message(), HasSubstr("would make an integer wrap around"));
+  EXPECT_EQ(bench.counters().overflows, 2u);
+  EXPECT_EQ(bench.counters().pushes_applied, 3u);
+}
+
 TEST(Tables, OneThatWasNotCreatedIsForgottenUnlessItIsInUse) {
   Bench bench;
   const std::uint32_t unused = bench.Install(AddTable("w", kAsp));

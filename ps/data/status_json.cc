@@ -28,6 +28,7 @@ Json CountersOf(const Counters& counters) {
           {"refused", counters.refused},
           {"deadlines", counters.deadlines},
           {"nonfinite_pushes", counters.nonfinite_pushes},
+          {"overflows", counters.overflows},
           {"clocks_closed", counters.clocks_closed},
           {"late_pushes", counters.late_pushes},
           {"pushes_discarded", counters.pushes_discarded},

@@ -31,6 +31,21 @@ absl::Status Pushes::CheckFinite(const Table& table, const proto::Request& reque
                    " holds NaN or infinity, which the table refuses (TableSpec::nonfinite)"));
 }
 
+// Of a push that is applied now, to a table that refuses what is not finite.
+absl::Status Pushes::CheckOverflow(const Table& table, const proto::Request& request,
+                                   const ShardStore& store, const PushView& push) {
+  if (ComputeType(request.dtype) == request.dtype && !IsInteger(request.dtype)) {
+    return absl::OkStatus();
+  }
+  LEEWAY_ASSIGN_OR_RETURN(const bool overflows, store.WouldOverflow(push));
+  if (!overflows || runtime::Planted<"overflow-taken">()) return absl::OkStatus();
+  ++state_->context->counters->overflows;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "a push of worker ", request.id.worker, " to table ", table.spec().name, " would make ",
+      IsInteger(request.dtype) ? "an integer wrap around" : "a value NaN or infinite",
+      ", which the table refuses (TableSpec::nonfinite)"));
+}
+
 absl::Status Pushes::CheckAgain(const Table& table, const Inbound& inbound) {
   const PushView push = ToPush(inbound);
   LEEWAY_RETURN_IF_ERROR(CheckFinite(table, inbound.request, push));
@@ -79,6 +94,9 @@ absl::Status Pushes::Take(const Table& table, const Inbound& inbound, bool* held
   const bool look_first = decision.hold || settings.spec.nonfinite == NonFinite::kRefuse;
   if (look_first) LEEWAY_RETURN_IF_ERROR(CheckFinite(table, request, push));
   ShardStore* store = state_->stores.Of(table, settings);
+  if (look_first && !decision.hold) {
+    LEEWAY_RETURN_IF_ERROR(CheckOverflow(table, request, *store, push));
+  }
   if (!runtime::Planted<"table-memory-unlimited">())
     LEEWAY_RETURN_IF_ERROR(store->CheckMemory(push));
   if (!decision.hold) return ApplyNow(table, settings, store, look_first, push, inbound, begun);
@@ -105,6 +123,7 @@ absl::Status Pushes::ApplyNow(const Table& table, const PreparedTableSettings& s
   LEEWAY_RETURN_IF_ERROR(checked ? store->Apply(push) : store->Apply(push, &nonfinite));
   *begun = true;
   if (nonfinite) ++state_->context->counters->nonfinite_pushes;
+  if (store->TakeOverflow()) ++state_->context->counters->overflows;
   if (cut != nullptr && !runtime::Planted<"trailing-push-not-in-cut">()) {
     cut->AfterPush(table, inbound);
   }

@@ -32,6 +32,8 @@ class Pushes {
                         ShardStore* store, bool checked, const PushView& push,
                         const Inbound& inbound, bool* begun);
   absl::Status CheckFinite(const Table& table, const proto::Request& request, const PushView& push);
+  absl::Status CheckOverflow(const Table& table, const proto::Request& request,
+                             const ShardStore& store, const PushView& push);
   absl::Status OutOfMemory(const Table& table, const Inbound& inbound, bool begun);
 
   ShardState* const state_;

@@ -106,8 +106,8 @@ double RateOrTables(const TableSpec& spec, double learning_rate) {
 }
 
 UpdateTerms TermsOf(const TableSpec& spec, std::span<const PushView> pushes,
-                    std::uint32_t contributors) {
-  UpdateTerms terms{.learning_rate = RateOrTables(spec, LastRate(pushes))};
+                    std::uint32_t contributors, bool* overflow) {
+  UpdateTerms terms{.learning_rate = RateOrTables(spec, LastRate(pushes)), .overflow = overflow};
   if (spec.aggregate == Aggregate::kMean) terms.mean_of = contributors;
   return terms;
 }

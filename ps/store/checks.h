@@ -63,8 +63,9 @@ absl::Status CheckPullSize(const TableSpec& spec, const StoreContext& context, s
 double LastRate(std::span<const PushView> pushes);
 // A push's own rate, or else the table's, or else NaN.
 double RateOrTables(const TableSpec& spec, double learning_rate);
+// `overflow`: UpdateTerms::overflow.
 UpdateTerms TermsOf(const TableSpec& spec, std::span<const PushView> pushes,
-                    std::uint32_t contributors);
+                    std::uint32_t contributors, bool* overflow);
 
 }  // namespace leeway::ps
 

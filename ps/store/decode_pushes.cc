@@ -179,7 +179,7 @@ absl::StatusOr<AggregatedPush> PushDecoder::Sum(std::span<const PushView> pushes
   for (const PushView& push : added) {
     LEEWAY_RETURN_IF_ERROR(Add(push, elements, std::exchange(first, false), sum));
   }
-  const std::uint32_t mean_of = TermsOf(spec_, pushes, contributors).mean_of;
+  const std::uint32_t mean_of = TermsOf(spec_, pushes, contributors, nullptr).mean_of;
   if (!last_wins && mean_of > 1) {
     const float scale = 1.0f / static_cast<float>(mean_of);
     for (std::uint64_t i = 0; i < elements; ++i) sum[i] *= scale;

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
@@ -128,6 +129,16 @@ class ShardStore {
   // Whether an encoded push, which passed Check, holds NaN or infinity.
   virtual absl::StatusOr<bool> EncodedNonFinite(const PushView& /*push*/) const { return false; }
 
+  // Whether the push, as one update of its own, would leave 16-bit values that are NaN or infinite,
+  // or make integers wrap around. Changes nothing. An error: it does not fit (Check).
+  virtual absl::StatusOr<bool> WouldOverflow(const PushView& push) const = 0;
+  // The same of the sum of pushes to a dense block.
+  virtual absl::StatusOr<bool> SumWouldOverflow(const AggregatedPush& /*sum*/) const {
+    return false;
+  }
+  // Whether an update has since the last call.
+  virtual bool TakeOverflow() { return std::exchange(overflowed_, false); }
+
   // From now on updates are made by `updater`, of the same kind with the same state, and with the
   // rates of `spec`: of the same table with other settings
   // (proto/messages/table_settings_schedule.h).
@@ -217,6 +228,10 @@ class ShardStore {
 
   // Of the content: equal if the content is, whatever led to it. Reads all of it.
   std::uint64_t Digest() { return ps::Digest(Freeze().pieces); }
+
+ protected:
+  // As TakeOverflow tells. Combine, which changes nothing, adds up as well.
+  mutable bool overflowed_ = false;
 };
 
 // The shard, the table and the cluster that a store is of, and the memory that it takes.

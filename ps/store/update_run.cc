@@ -20,10 +20,19 @@ constexpr std::size_t kShortStretch = 256;
 // if there is nothing to compute.
 template <class Stored>
 const ComputeOf<Stored>* Combine(std::span<const Stored* const> pushes, std::size_t offset,
-                                 std::size_t size, std::uint32_t mean_of,
+                                 std::size_t size, std::uint32_t mean_of, bool* overflow,
                                  ComputeOf<Stored>* scratch) {
   if constexpr (!kIsHalf<Stored>) {
     if (pushes.size() == 1 && mean_of == 1) return pushes.front() + offset;
+  }
+  if constexpr (std::is_integral_v<Stored>) {
+    if (mean_of == 1) {
+      std::copy_n(pushes.front() + offset, size, scratch);
+      for (const Stored* push : pushes.subspan(1)) {
+        if (AddRow(push + offset, size, scratch) && overflow != nullptr) *overflow = true;
+      }
+      return scratch;
+    }
   }
   const auto scale = static_cast<ComputeOf<Stored>>(1) / static_cast<ComputeOf<Stored>>(mean_of);
   ChosenKernels().Sum<Stored>()(pushes.data(), pushes.size(), offset, size, scale, scratch);
@@ -54,9 +63,10 @@ void LookForNonFinite(std::span<const Stored* const> pushes, std::size_t offset,
 // `gradient(offset, size)` gives the elements to update with.
 template <class Stored, class Gradient>
 void UpdateStretches(const Updater& updater, const StoredRun<Stored>& run, double learning_rate,
-                     const Gradient& gradient) {
+                     bool* overflow, const Gradient& gradient) {
   using Compute = ComputeOf<Stored>;
   const std::size_t stretch = updater.state_slots() == 0 ? kShortStretch : kStretch;
+  const bool may_wrap = std::is_integral_v<Stored> && overflow != nullptr && OnlyAdds(updater);
   absl::InlinedVector<Compute*, 4> state;
   for (int slot = 0; slot < updater.state_slots(); ++slot) {
     state.push_back(run.state_after + static_cast<std::size_t>(slot) * run.size);
@@ -79,8 +89,15 @@ void UpdateStretches(const Updater& updater, const StoredRun<Stored>& run, doubl
       Load(run.before + offset, size, value);
       update(value);
       Store(value, size, run.after + offset);
+      if (overflow != nullptr && !*overflow) {
+        *overflow = HasNonFinite(DTypeOf<Stored>,
+                                 std::as_bytes(std::span<const Stored>(run.after + offset, size)));
+      }
     } else {
       if (run.before != run.after) std::copy_n(run.before + offset, size, run.after + offset);
+      if constexpr (std::is_integral_v<Stored>) {
+        if (may_wrap && AddWraps(pushed, size, run.after + offset)) *overflow = true;
+      }
       update(run.after + offset);
     }
     for (Compute*& slot : state) slot += size;
@@ -97,23 +114,23 @@ void ApplyToRun(const Updater& updater, const StoredRun<Stored>& run,
   const auto combine = [&, from = share.pushes, mean_of = share.mean_of](std::size_t offset,
                                                                          std::size_t size) {
     if (terms.nonfinite != nullptr) LookForNonFinite(pushes, offset, size, terms.nonfinite);
-    return Combine(from, offset, size, mean_of, combined);
+    return Combine(from, offset, size, mean_of, terms.overflow, combined);
   };
-  UpdateStretches(updater, run, terms.learning_rate, combine);
+  UpdateStretches(updater, run, terms.learning_rate, terms.overflow, combine);
 }
 
 template <class Stored>
 void CombineRun(const Updater& updater, std::span<const Stored* const> pushes, std::size_t size,
                 const UpdateTerms& terms, ComputeOf<Stored>* combined) {
   const Share<Stored> share(updater, pushes, terms);
-  const auto* from = Combine(share.pushes, 0, size, share.mean_of, combined);
+  const auto* from = Combine(share.pushes, 0, size, share.mean_of, terms.overflow, combined);
   if (from != combined) std::copy_n(from, size, combined);
 }
 
 template <class Stored>
 void ApplyCombinedToRun(const Updater& updater, const StoredRun<Stored>& run,
-                        const ComputeOf<Stored>* combined, double learning_rate) {
-  UpdateStretches(updater, run, learning_rate,
+                        const ComputeOf<Stored>* combined, double learning_rate, bool* overflow) {
+  UpdateStretches(updater, run, learning_rate, overflow,
                   [&](std::size_t offset, std::size_t) { return combined + offset; });
 }
 
@@ -123,7 +140,7 @@ void ApplyCombinedToRun(const Updater& updater, const StoredRun<Stored>& run,
   template void CombineRun(const Updater&, std::span<const Stored* const>, std::size_t, \
                            const UpdateTerms&, ComputeOf<Stored>*);                     \
   template void ApplyCombinedToRun(const Updater&, const StoredRun<Stored>&,            \
-                                   const ComputeOf<Stored>*, double)
+                                   const ComputeOf<Stored>*, double, bool*)
 LEEWAY_INSTANTIATE(float);
 LEEWAY_INSTANTIATE(double);
 LEEWAY_INSTANTIATE(Float16);

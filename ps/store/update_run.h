@@ -19,6 +19,9 @@ struct UpdateTerms {
   std::uint32_t mean_of = 1;  // what is added up is divided by this
   // Set where one of the pushes holds NaN or infinity (ApplyToRun); null: nobody asks.
   bool* nonfinite = nullptr;
+  // Set where an update leaves 16-bit values that are NaN or infinite, or where integers wrap
+  // around when they are added; null: nobody asks.
+  bool* overflow = nullptr;
 };
 
 // A dense block or one row. State lies slot after slot, each [size].
@@ -45,16 +48,34 @@ void CombineRun(const Updater& updater, std::span<const Stored* const> pushes, s
 // … then the update with that, which is [run.size].
 template <class Stored>
 void ApplyCombinedToRun(const Updater& updater, const StoredRun<Stored>& run,
-                        const ComputeOf<Stored>* combined, double learning_rate);
+                        const ComputeOf<Stored>* combined, double learning_rate, bool* overflow);
 
-// The updater `add` for a row that is short. Integers wrap around.
+// a + b, wrapped around at the ends of the range. The result is negative where it was wrapped.
 template <class T>
-inline void AddRow(const T* __restrict pushed, std::size_t width, T* __restrict values) {
+inline T WrappingSum(T a, T b, T* sum) {
+  using Unsigned = std::make_unsigned_t<T>;
+  *sum = static_cast<T>(static_cast<Unsigned>(a) + static_cast<Unsigned>(b));
+  return (a ^ *sum) & (b ^ *sum);
+}
+
+// Whether integers wrap around where `pushed` is added to `values`.
+template <class T>
+inline bool AddWraps(const T* pushed, std::size_t size, const T* values) {
+  T signs = 0;
+  for (std::size_t i = 0; i < size; ++i) {
+    T sum = 0;
+    signs |= WrappingSum(values[i], pushed[i], &sum);
+  }
+  return signs < 0;
+}
+
+// The updater `add` for a row that is short. Integers wrap around; true if one did.
+template <class T>
+inline bool AddRow(const T* __restrict pushed, std::size_t width, T* __restrict values) {
+  T signs = 0;  // of integers
   const auto add = [&](std::size_t i) {
     if constexpr (std::is_integral_v<T>) {
-      using Unsigned = std::make_unsigned_t<T>;
-      values[i] =
-          static_cast<T>(static_cast<Unsigned>(values[i]) + static_cast<Unsigned>(pushed[i]));
+      signs |= WrappingSum(values[i], pushed[i], &values[i]);
     } else {
       values[i] += pushed[i];
     }
@@ -66,6 +87,7 @@ inline void AddRow(const T* __restrict pushed, std::size_t width, T* __restrict 
     for (std::size_t i = 0; i < kAtOnce; ++i) add(begin + i);
   }
   for (; begin < width; ++begin) add(begin);
+  return std::is_integral_v<T> && signs < 0;
 }
 
 // ApplyToRun for rows of one width that take one push each, with the same bits.
@@ -79,10 +101,10 @@ class RowUpdater {
         slots_(static_cast<std::size_t>(updater.state_slots())),
         direct_(!kIsHalf<Stored> && width <= kDirectMax && slots_ <= kSlotsMax &&
                 (terms.mean_of <= 1 || updater.combine() == Updater::Combine::kLast)),
-        only_adds_(direct_ && width <= kShortMax && OnlyAdds(updater)) {}
+        adds_(OnlyAdds(updater)) {}
 
   // Whether AddRow does the same: for rows so short that a call would take longer.
-  bool only_adds() const { return only_adds_; }
+  bool only_adds() const { return direct_ && width_ <= kShortMax && adds_; }
 
   void Update(Stored* values, ComputeOf<Stored>* state, std::uint64_t step,
               const Stored* pushed) const {
@@ -90,6 +112,10 @@ class RowUpdater {
       if (direct_) {  // there is nothing to be converted, added up or divided
         Stored* slots[kSlotsMax];
         for (std::size_t i = 0; i < slots_; ++i) slots[i] = state + i * width_;
+        if constexpr (std::is_integral_v<Stored>) {
+          const bool asked = adds_ && terms_.overflow != nullptr;
+          if (asked && AddWraps(pushed, width_, values)) *terms_.overflow = true;
+        }
         updater_.Update(
             UpdateRun<Stored>{values, pushed, slots, width_, step, terms_.learning_rate});
         return;
@@ -114,7 +140,7 @@ class RowUpdater {
   const UpdateTerms terms_;
   const std::size_t slots_;
   const bool direct_;
-  const bool only_adds_;
+  const bool adds_;
 };
 
 }  // namespace leeway::ps

@@ -26,6 +26,9 @@ struct Counters {
   std::uint64_t refused = 0;           // answered with a final error
   std::uint64_t deadlines = 0;         // pending pulls answered DEADLINE_EXCEEDED
   std::uint64_t nonfinite_pushes = 0;  // with NaN or infinity, refused ones included
+  // Updates that left 16-bit values NaN or infinite, or wrapped integers around, and pushes that
+  // were refused since they would have.
+  std::uint64_t overflows = 0;
   std::uint64_t clocks_closed = 0;     // BSP: with contributions
   std::uint64_t late_pushes = 0;       // BSP: counted in a later clock than their own
   std::uint64_t pushes_discarded = 0;  // BSP: of iterations their dead worker had not ended

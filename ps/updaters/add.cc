@@ -1,4 +1,5 @@
-// add: the pushed value is added. Integers wrap around at the ends of their range.
+// add: the pushed value is added. Integers wrap around at the ends of their range, which is counted
+// or refused (TableSpec::nonfinite).
 //
 //     w ← w + g
 //

@@ -91,6 +91,19 @@ class CodedStore final : public ShardStore {
     return HasNonFinite(spec_.dtype, plain.values.bytes());
   }
 
+  absl::StatusOr<bool> WouldOverflow(const PushView& push) const override {
+    if (push.codec == 0) return plain_->WouldOverflow(push);
+    LEEWAY_RETURN_IF_ERROR(decoder_.Check(push, *plain_));
+    if (!decoder_.Widens(push)) {
+      LEEWAY_ASSIGN_OR_RETURN(const PushView plain, decoder_.Plain(push));
+      return plain_->WouldOverflow(plain);
+    }
+    LEEWAY_ASSIGN_OR_RETURN(const AggregatedPush sum, decoder_.Sum({&push, 1}, 1));
+    return plain_->SumWouldOverflow(sum);
+  }
+
+  bool TakeOverflow() override { return plain_->TakeOverflow(); }
+
   absl::Status ApplyCombined(std::span<const PushView> pushes,
                              std::uint32_t contributors) override {
     if (!Encoded(pushes)) return plain_->ApplyCombined(pushes, contributors);

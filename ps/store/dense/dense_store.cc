@@ -52,6 +52,25 @@ class DenseStore final : public ShardStore {
     return CheckRate(spec_, push.learning_rate);
   }
 
+  absl::StatusOr<bool> WouldOverflow(const PushView& push) const override {
+    LEEWAY_RETURN_IF_ERROR(Check(push));
+    bool overflow = false;
+    const Trial trial = TrialOf(push.block);
+    const Stored* const values = push.values.template as<Stored>().data();
+    ApplyToRun<Stored>(*updater_, trial.run, {&values, 1},
+                       TermsOf(spec_, {&push, 1}, 1, &overflow));
+    return overflow;
+  }
+
+  absl::StatusOr<bool> SumWouldOverflow(const AggregatedPush& sum) const override {
+    LEEWAY_RETURN_IF_ERROR(CheckSum(sum));
+    bool overflow = false;
+    const Trial trial = TrialOf(sum.block);
+    ApplyCombinedToRun<Stored>(*updater_, trial.run, sum.values.template as<Compute>().data(),
+                               RateOrTables(spec_, sum.learning_rate), &overflow);
+    return overflow;
+  }
+
   absl::Status CheckMemory(const PushView& push) const override {
     return CheckMemoryOf(push.block, /*state=*/true);
   }
@@ -79,21 +98,18 @@ class DenseStore final : public ShardStore {
     const std::uint64_t elements = ElementsIn(aggregate.block);
     std::byte* data = nullptr;
     aggregate.values = runtime::Buffer::Allocate(elements * sizeof(Compute), &data);
-    CombineRun<Stored>(*updater_, values, elements, TermsOf(spec_, pushes, contributors),
+    CombineRun<Stored>(*updater_, values, elements,
+                       TermsOf(spec_, pushes, contributors, &overflowed_),
                        reinterpret_cast<Compute*>(data));
     return aggregate;
   }
 
   absl::Status ApplyAggregate(const AggregatedPush& aggregate) override {
-    LEEWAY_RETURN_IF_ERROR(CheckBlock(aggregate.block));
-    if (!aggregate.keys.empty() || !aggregate.widths.empty()) {
-      return Invalid(spec_, "it is dense, but the aggregate has keys or widths");
-    }
-    LEEWAY_RETURN_IF_ERROR(CheckAggregate<Compute>(spec_, aggregate, ElementsIn(aggregate.block)));
+    LEEWAY_RETURN_IF_ERROR(CheckSum(aggregate));
     const Writing writing = Write(aggregate.block);
     ApplyCombinedToRun<Stored>(*updater_, writing.run,
                                aggregate.values.template as<Compute>().data(),
-                               RateOrTables(spec_, aggregate.learning_rate));
+                               RateOrTables(spec_, aggregate.learning_rate), &overflowed_);
     return absl::OkStatus();
   }
 
@@ -210,11 +226,53 @@ class DenseStore final : public ShardStore {
     StoredRun<Stored> run;
   };
 
+  absl::Status CheckSum(const AggregatedPush& sum) const {
+    LEEWAY_RETURN_IF_ERROR(CheckBlock(sum.block));
+    if (!sum.keys.empty() || !sum.widths.empty()) {
+      return Invalid(spec_, "it is dense, but the aggregate has keys or widths");
+    }
+    return CheckAggregate<Compute>(spec_, sum, ElementsIn(sum.block));
+  }
+
+  // An update of a copy of a block.
+  struct Trial {
+    std::vector<Stored> values;
+    std::vector<Compute> state;
+    StoredRun<Stored> run;
+  };
+
+  Trial TrialOf(std::uint64_t index) const {
+    const std::uint64_t elements = ElementsIn(index);
+    const auto found = blocks_.find(index);
+    const bool has_values = found != blocks_.end() && !found->second.values.empty();
+    const bool has_state = found != blocks_.end() && !found->second.state.empty();
+    Trial trial;
+    trial.values.resize(elements);
+    trial.state.resize(slots_ * elements);
+    if (has_values) {
+      std::memcpy(trial.values.data(), found->second.values.data(), elements * sizeof(Stored));
+    } else {
+      FillValues(index, elements, trial.values.data());
+    }
+    if (has_state) {
+      std::memcpy(trial.state.data(), found->second.state.data(), StateBytes(elements));
+    } else {
+      FillState(elements, trial.state.data());
+    }
+    trial.run = {trial.values.data(),
+                 trial.values.data(),
+                 trial.state.data(),
+                 trial.state.data(),
+                 elements,
+                 1 + (found == blocks_.end() ? 0 : found->second.steps)};
+    return trial;
+  }
+
   absl::Status Update(std::span<const PushView> pushes, std::uint32_t contributors,
                       bool* nonfinite) {
     LEEWAY_ASSIGN_OR_RETURN(const std::vector<const Stored*> values, CheckAll(pushes));
     const Writing writing = Write(pushes.front().block);
-    UpdateTerms terms = TermsOf(spec_, pushes, contributors);
+    UpdateTerms terms = TermsOf(spec_, pushes, contributors, &overflowed_);
     terms.nonfinite = nonfinite;
     ApplyToRun<Stored>(*updater_, writing.run, values, terms);
     return absl::OkStatus();
@@ -275,10 +333,20 @@ class DenseStore final : public ShardStore {
     if (block.values.empty()) {
       const std::uint64_t elements = ElementsIn(index);
       MakeValues(block, elements);
-      initial_.Fill(index * proto::BlockElements(spec_.dtype, context_.block_bytes), elements,
-                    reinterpret_cast<Stored*>(block.values.data()));
+      FillValues(index, elements, reinterpret_cast<Stored*>(block.values.data()));
     }
     return block;
+  }
+
+  void FillValues(std::uint64_t index, std::uint64_t elements, Stored* to) const {
+    initial_.Fill(index * proto::BlockElements(spec_.dtype, context_.block_bytes), elements, to);
+  }
+  // All of the state but the feedback.
+  void FillState(std::uint64_t elements, Compute* state) const {
+    for (int slot = 0; slot < updater_->state_slots(); ++slot) {
+      std::fill_n(state + static_cast<std::size_t>(slot) * elements, elements,
+                  static_cast<Compute>(updater_->initial_state(slot)));
+    }
   }
 
   SharedBytes NewBytes(std::size_t bytes) const { return BlockPool::New(context_.pool, bytes); }
@@ -293,11 +361,7 @@ class DenseStore final : public ShardStore {
 
   void MakeState(Block& block, std::uint64_t elements) {
     block.state = NewBytes(StateBytes(elements));
-    auto* state = reinterpret_cast<Compute*>(block.state.data());
-    for (int slot = 0; slot < updater_->state_slots(); ++slot) {
-      std::fill_n(state + static_cast<std::size_t>(slot) * elements, elements,
-                  static_cast<Compute>(updater_->initial_state(slot)));
-    }
+    FillState(elements, reinterpret_cast<Compute*>(block.state.data()));
     if (feedback_) FillFeedback(block, elements);
     stats_.value_bytes += block.state.size();
     share_.Set(stats_.value_bytes);

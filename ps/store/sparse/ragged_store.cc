@@ -39,13 +39,21 @@ class RaggedStore final : public RowStore<Stored, RaggedStore<Stored>> {
                                 [&widths](std::size_t i) { return widths[i]; });
   }
 
+  absl::StatusOr<bool> WouldOverflow(const PushView& push) const override {
+    LEEWAY_RETURN_IF_ERROR(CheckSizes(push));
+    const KeyGroups<Stored> groups({&push, 1}, 0);
+    LEEWAY_RETURN_IF_ERROR(CheckWidths(groups));
+    return this->WouldOverflowIn(groups, push,
+                                 [&groups](std::size_t i) { return groups.widths(i).back(); });
+  }
+
   absl::Status ApplyCombined(std::span<const PushView> pushes,
                              std::uint32_t contributors) override {
     for (const PushView& push : pushes) LEEWAY_RETURN_IF_ERROR(CheckSizes(push));
     const KeyGroups<Stored> groups(pushes, 0);
     LEEWAY_RETURN_IF_ERROR(CheckWidths(groups));
     LEEWAY_RETURN_IF_ERROR(this->CheckRoomFor(groups.size()));
-    const UpdateTerms terms = TermsOf(spec_, pushes, contributors);
+    const UpdateTerms terms = TermsOf(spec_, pushes, contributors, &this->overflowed_);
     const Charging charging(this);
     Batch batch(rows_, groups.keys(), Batch::For::kUpdating);
     for (std::size_t i = 0; i < groups.size(); ++i) {
@@ -61,7 +69,7 @@ class RaggedStore final : public RowStore<Stored, RaggedStore<Stored>> {
     const KeyGroups<Stored> groups(pushes, 0);
     LEEWAY_RETURN_IF_ERROR(CheckWidths(groups));
     AggregatedPush aggregate =
-        CombineRows(*updater_, groups, 0, TermsOf(spec_, pushes, contributors));
+        CombineRows(*updater_, groups, 0, TermsOf(spec_, pushes, contributors, &this->overflowed_));
     aggregate.learning_rate = LastRate(pushes);
     return aggregate;
   }
@@ -81,7 +89,8 @@ class RaggedStore final : public RowStore<Stored, RaggedStore<Stored>> {
     const Charging charging(this);
     Batch batch(rows_, keys, Batch::For::kUpdating);
     for (std::size_t i = 0; i < keys.size(); ++i) {
-      ApplyCombinedToRun(*updater_, this->RunOf(batch.Next(i), widths[i]), values, rate);
+      ApplyCombinedToRun(*updater_, this->RunOf(batch.Next(i), widths[i]), values, rate,
+                         &this->overflowed_);
       values += widths[i];
     }
     return absl::OkStatus();

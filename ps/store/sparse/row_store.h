@@ -5,6 +5,7 @@
 #define LEEWAY_PS_STORE_SPARSE_ROW_STORE_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "ps/store/checks.h"
 #include "ps/store/memory/table_memory.h"
@@ -94,6 +95,23 @@ class RowStore : public ShardStore {
     if (share_.HasRoom(rows_.BytesForNew(keys.size(), elements))) return absl::OkStatus();
     const std::uint64_t more = rows_.BytesForNew(keys, width);
     return more == 0 ? absl::OkStatus() : share_.Check(spec_, more);
+  }
+
+  // Whether one of the groups' updates, of `width(i)` elements each, would.
+  template <class Groups, class Width>
+  bool WouldOverflowIn(const Groups& groups, const PushView& push, const Width& width) const {
+    bool overflow = false;
+    const UpdateTerms terms = TermsOf(spec_, {&push, 1}, 1, &overflow);
+    std::vector<Stored> values;
+    std::vector<Compute> state;
+    for (std::size_t i = 0; i < groups.size() && !overflow; ++i) {
+      const std::uint64_t steps = rows_.Copy(groups.key(i), width(i), &values, &state);
+      ApplyToRun<Stored>(
+          *updater_,
+          {values.data(), values.data(), state.data(), state.data(), values.size(), steps + 1},
+          groups.rows(i), terms);
+    }
+    return overflow;
   }
 
   // The next update of a row.

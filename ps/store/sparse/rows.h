@@ -120,6 +120,24 @@ class Rows {
     return ValuesIn(SlabOf(*found), RowOf(*found));
   }
 
+  // What Update would give to be written to, in memory of the caller's; its steps.
+  std::uint64_t Copy(std::uint64_t key, std::uint64_t width, std::vector<Stored>* values,
+                     std::vector<Compute>* state) const {
+    values->resize(width);
+    state->resize(width * state_slots_);
+    const RowLocation* const found = index_.Find(key, index_.HashOf(key), *this);
+    if (found == nullptr || WidthOf(SlabOf(*found), RowOf(*found)) != width) {
+      initial_.Fill(PlaceOfRow(key), width, values->data());
+      FillState(width, state->data());
+    } else {
+      const Slab& slab = SlabOf(*found);
+      const std::uint64_t offset = slab.OffsetOf(RowOf(*found), width);
+      std::copy_n(slab.values(offset), width, values->data());
+      std::copy_n(slab.state(offset), state->size(), state->data());
+    }
+    return found == nullptr ? 0 : SlabOf(*found).steps(RowOf(*found));
+  }
+
   // The row of a key, to be updated. A new one starts from the initial values and state; one of
   // another width starts again from them, but keeps its steps.
   Row Update(std::uint64_t key, std::uint64_t width) { return Update(Sought{.key = key}, width); }
@@ -218,11 +236,15 @@ class Rows {
     if (fresh) {
       const Row row = RowIn(SlabOf(place), RowOf(place), width);
       initial_.Fill(PlaceOfRow(key), width, row.values);
-      for (std::uint32_t slot = 0; slot < state_slots_; ++slot) {
-        std::fill_n(row.state + slot * width, width, initial_state_[slot]);
-      }
+      FillState(width, row.state);
     }
     return place;
+  }
+
+  void FillState(std::uint64_t width, Compute* state) const {
+    for (std::uint32_t slot = 0; slot < state_slots_; ++slot) {
+      std::fill_n(state + slot * width, width, initial_state_[slot]);
+    }
   }
 
   // The place where the row may be written, and whether its values and state are still to be

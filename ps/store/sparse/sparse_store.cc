@@ -48,10 +48,16 @@ class SparseStore final : public RowStore<Stored, SparseStore<Stored>> {
     return this->CheckMemoryFor(keys, keys.size() * width, [width](std::size_t) { return width; });
   }
 
+  absl::StatusOr<bool> WouldOverflow(const PushView& push) const override {
+    LEEWAY_RETURN_IF_ERROR(Check(push));
+    const KeyGroups<Stored> groups({&push, 1}, spec_.row_width);
+    return this->WouldOverflowIn(groups, push, [this](std::size_t) { return spec_.row_width; });
+  }
+
   absl::Status ApplyCombined(std::span<const PushView> pushes,
                              std::uint32_t contributors) override {
     for (const PushView& push : pushes) LEEWAY_RETURN_IF_ERROR(Check(push));
-    const UpdateTerms terms = TermsOf(spec_, pushes, contributors);
+    const UpdateTerms terms = TermsOf(spec_, pushes, contributors, &this->overflowed_);
     if (pushes.size() == 1 && StrictlyIncreasing(pushes.front())) {
       return ApplyRows(pushes.front(), terms);
     }
@@ -68,8 +74,9 @@ class SparseStore final : public RowStore<Stored, SparseStore<Stored>> {
   absl::StatusOr<AggregatedPush> Combine(std::span<const PushView> pushes,
                                          std::uint32_t contributors) const override {
     for (const PushView& push : pushes) LEEWAY_RETURN_IF_ERROR(Check(push));
-    AggregatedPush aggregate = CombineRows(*updater_, KeyGroups<Stored>(pushes, spec_.row_width),
-                                           spec_.row_width, TermsOf(spec_, pushes, contributors));
+    AggregatedPush aggregate =
+        CombineRows(*updater_, KeyGroups<Stored>(pushes, spec_.row_width), spec_.row_width,
+                    TermsOf(spec_, pushes, contributors, &this->overflowed_));
     aggregate.learning_rate = LastRate(pushes);
     return aggregate;
   }
@@ -88,7 +95,8 @@ class SparseStore final : public RowStore<Stored, SparseStore<Stored>> {
     const Charging charging(this);
     Batch batch(rows_, keys, Batch::For::kUpdating);
     for (std::size_t i = 0; i < keys.size(); ++i) {
-      ApplyCombinedToRun(*updater_, this->RunOf(batch.Next(i), spec_.row_width), values, rate);
+      ApplyCombinedToRun(*updater_, this->RunOf(batch.Next(i), spec_.row_width), values, rate,
+                         &this->overflowed_);
       values += spec_.row_width;
     }
     return absl::OkStatus();
@@ -141,9 +149,12 @@ class SparseStore final : public RowStore<Stored, SparseStore<Stored>> {
   // Two functions, since what is done to a row is so little that what the other would keep in
   // registers counts.
   [[gnu::noinline]] void AddRows(std::span<const std::uint64_t> keys, const Stored* pushed) {
-    ForEachRow(keys, pushed, [width = spec_.row_width](const Row& row, const Stored* values) {
-      AddRow(values, width, row.values);
-    });
+    bool wrapped = false;
+    ForEachRow(keys, pushed,
+               [width = spec_.row_width, &wrapped](const Row& row, const Stored* values) {
+                 if (AddRow(values, width, row.values)) wrapped = true;
+               });
+    if (wrapped) this->overflowed_ = true;
   }
   [[gnu::noinline]] void UpdateRows(std::span<const std::uint64_t> keys, const Stored* pushed,
                                     const RowUpdater<Stored>& update) {
