@@ -64,6 +64,10 @@ absl::Status ReadPlace(const wire::Replicate& from, Replicate* to) {
       ReadEnum("kind", from.kind(), LogEntryKind::kPush, LogEntryKind::kConfirm, &to->kind));
   to->index = from.index();
   to->clock = from.clock();
+  const Traits has = TraitsOf(to->kind);
+  to->map_version = from.map_version();
+  LEEWAY_RETURN_IF_ERROR(
+      CheckRange("map_version", to->map_version, 0, has.index || has.sessions ? kAny : 0));
   to->pushed_until = from.pushed_until();
   const bool transfer = to->kind == LogEntryKind::kTransferBegin;
   LEEWAY_RETURN_IF_ERROR(CheckRange("pushed_until", to->pushed_until, 0, transfer ? kAny : 0));

@@ -47,6 +47,7 @@ Offset<wire::Replicate> Write(Builder& out, const Replicate& m) {
   entry.add_whole(m.whole);
   entry.add_table_settings(m.table_settings);
   entry.add_refusals(refusals_at);
+  entry.add_map_version(m.map_version);
   return entry.Finish();
 }
 

@@ -96,6 +96,9 @@ struct Replicate {
   bool whole = false;  // kUpdate, kVersion: workers get the block itself instead of its difference
   // kPush, kUpdate: the TableSettings::number that it is applied with.
   std::uint32_t table_settings = 0;
+  // Log entries, kTransferBegin, kHandoverEnd: the newest map that its maker, or whoever told that
+  // of workers, had.
+  std::uint64_t map_version = 0;
 };
 
 struct ReplicateAck {

@@ -166,8 +166,10 @@ inline auto Fields(const EnterClockReply& m) {
   return std::tie(a, b);
 }
 inline auto Fields(const Replicate& m) {
-  const auto& [a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q, r, s, t, u, v, w, x, y, z, aa] = m;
-  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q, r, s, t, u, v, w, x, y, z, aa);
+  const auto& [a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q, r, s, t, u, v, w, x, y, z, aa, bb] =
+      m;
+  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q, r, s, t, u, v, w, x, y, z, aa,
+                  bb);
 }
 inline auto Fields(const ReplicateAck& m) {
   const auto& [a, b, c, d, e] = m;

@@ -157,6 +157,7 @@ void AddReplication(std::vector<Sample>* all) {
   all->push_back({first});
   first.index = 9;
   first.pushed_until = 12;
+  first.map_version = ~0ull;
   all->push_back({first});
 
   all->push_back({ReplicateAck{.shard = 7, .stream = 9, .entry = 12, .committed = 3, .since = 4}});

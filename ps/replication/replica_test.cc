@@ -400,7 +400,10 @@ TEST_F(Head, ForgetsAReplacedWorkerWhoseClockClosesLater) {
 TEST_F(Follower, ForgetsAReplacedWorkerBeforeItsHeadDoes) {
   replica().shard().SetWorker({.node = 20, .rank = 0, .incarnation = kWorker});
   replica().shard().SetWorker({.node = 21, .rank = 0, .incarnation = kWorker + 1});
-  Say(0, 100, 1, Entry(1, 1));  // of the one before
+  replica().shard().SeeMap(8);
+  LogEntry entry = Entry(1, 1);  // of the one before
+  entry.header.map_version = 7;
+  Say(0, 100, 1, entry);
   EXPECT_EQ(Value(), 1);
   EXPECT_EQ(replica().shard().ExportBegin().header.workers.size(), 1u);
 }

@@ -35,9 +35,11 @@ absl::Status FollowPush(const LogEntry& entry, ShardState* state) {
   if (!runtime::Planted<"followed-pushed-until-not-noted">()) {
     state->pushed_until = std::max(state->pushed_until, header.clock + 1);
   }
-  const WorkerKey worker{header.worker, header.incarnation};
-  if (state->sessions.IsReplaced(worker)) return absl::OkStatus();
-  RequestOrder& order = state->sessions.Of(worker).orders[kAtOnce];
+  state->sessions.NoteTold(header.map_version);
+  ClientSession* const session =
+      state->sessions.OfTold({header.worker, header.incarnation}, header.map_version);
+  if (session == nullptr) return absl::OkStatus();
+  RequestOrder& order = session->orders[kAtOnce];
   if (!runtime::Planted<"followed-push-not-noted">()) {
     order.Admit(std::max(order.admitted(), header.sequence));
   }
@@ -59,7 +61,7 @@ absl::Status FollowClose(const std::vector<LogEntry>& updates, const LogEntry& e
   }
   if (!runtime::Planted<"followed-clock-not-closed">())
     state->closed = std::max(state->closed, header.clock + 1);
-  state->sessions.Take(header.workers);
+  state->sessions.Take(header.workers, header.map_version);
   return absl::OkStatus();
 }
 
@@ -88,14 +90,14 @@ absl::Status FollowLog(const std::vector<LogEntry>& updates, const LogEntry& ent
       LEEWAY_RETURN_IF_ERROR(FollowClose(updates, entry, state));
       break;
     case proto::LogEntryKind::kEnter:
-      state->sessions.Take(header.workers);
+      state->sessions.Take(header.workers, header.map_version);
       break;
     case proto::LogEntryKind::kVersion:
       LEEWAY_RETURN_IF_ERROR(FollowVersion(entry, state));
       break;
     case proto::LogEntryKind::kRefusal:
       if (!runtime::Planted<"followed-refusals-ignored">())
-        state->sessions.TakeRefusals(header.refusals);
+        state->sessions.TakeRefusals(header.refusals, header.map_version);
       break;
     case proto::LogEntryKind::kConfirm:
       break;

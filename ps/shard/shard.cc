@@ -206,6 +206,7 @@ std::vector<LogEntry> Shard::StepDown(const absl::Status& why) {
   end.header.kind = proto::LogEntryKind::kHandoverEnd;
   end.header.clock = state_.closed;
   end.header.workers = state_.sessions.Export(state_.closed, /*with_held=*/true);
+  end.header.map_version = state_.sessions.told();
   rest.push_back(std::move(end));
 
   pulls_.RefuseAll(why);
@@ -225,7 +226,7 @@ void Shard::TakeOver(const std::vector<LogEntry>& entries) {
     }
     if (!runtime::Planted<"handover-without-closed">())
       state_.closed = std::max(state_.closed, entry.header.clock);
-    state_.sessions.TakeHandover(entry.header.workers);
+    state_.sessions.TakeHandover(entry.header.workers, entry.header.map_version);
     if (!runtime::Planted<"handed-over-of-the-dead-kept">()) DiscardOfTheDead(entry.header.workers);
   }
   CloseClocks();

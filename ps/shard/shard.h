@@ -43,6 +43,8 @@ class Shard {
   // A worker as the map shows it; at every replica. The head calls CloseClocks() after the last
   // one.
   void SetWorker(const proto::WorkerEntry& entry);
+  // All workers have been set as the map of that version shows them.
+  void SeeMap(std::uint64_t version) { state_.sessions.SeeMap(version); }
 
   // ---- as head: requests ----
 

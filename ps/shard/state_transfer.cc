@@ -34,6 +34,7 @@ LogEntry ExportBegin(const ShardState& state) {
   begin.header.workers = state.ExportSessions();
   begin.header.pushed_until = state.pushed_until;
   begin.header.refusals = state.sessions.Refusals();
+  begin.header.map_version = state.sessions.told();
   return begin;
 }
 
@@ -61,9 +62,10 @@ void ImportBegin(const LogEntry& begin, ShardState* state) {
   if (!runtime::Planted<"closed-lost-in-transfer">()) state->closed = header.clock;
   if (!runtime::Planted<"pushed-until-lost-in-transfer">())
     state->pushed_until = header.pushed_until;
-  if (!runtime::Planted<"sessions-lost-in-transfer">()) state->sessions.Take(header.workers);
+  if (!runtime::Planted<"sessions-lost-in-transfer">())
+    state->sessions.Take(header.workers, header.map_version);
   if (!runtime::Planted<"refusals-lost-in-transfer">())
-    state->sessions.TakeRefusals(header.refusals);
+    state->sessions.TakeRefusals(header.refusals, header.map_version);
 }
 
 absl::Status ImportPiece(const LogEntry& piece, ShardState* state) {

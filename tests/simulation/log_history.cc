@@ -22,13 +22,13 @@ std::size_t HashOf(const proto::Refusal& refusal) {
                       status.message());
 }
 
-// A digest of everything that belongs to the entry, and not to the stream that it is sent in. (All
-// fields are named, so that a new one is not forgotten.)
+// A digest of everything that belongs to the entry, and not to the stream that it is sent in, or to
+// what its sender knows of the cluster. (All fields are named, so that a new one is not forgotten.)
 std::uint64_t DigestOf(const proto::Replicate& sent, const van::Message& message) {
   const auto& [shard, epoch, stream, entry, kind, index, worker, incarnation, sequence, table,
                table_kind, dtype, clock, block, keys, elements, state_slots, has_learning_rate,
-               learning_rate, workers, refusals, pushed_until, codec, version, whole, settings] =
-      sent;
+               learning_rate, workers, refusals, pushed_until, codec, version, whole, settings,
+               map_version] = sent;
   std::size_t digest =
       absl::HashOf(shard, kind, index, worker, incarnation, sequence, table, table_kind, dtype,
                    clock, block, keys, elements, state_slots, has_learning_rate, learning_rate,

@@ -32,6 +32,7 @@ void ThreadReplicas::TakeMap(const proto::ClusterMap& map) {
       it = replicas_.emplace(id, std::make_unique<Replica>(id, &context_)).first;
       for (const proto::WorkerEntry& worker : map.workers) it->second->shard().SetWorker(worker);
     }
+    it->second->shard().SeeMap(map.version);
     it->second->TakeMap(map);
   }
   std::erase_if(replicas_, [](const auto& entry) { return entry.second->gone(); });

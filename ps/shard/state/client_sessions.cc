@@ -1,6 +1,7 @@
 #include "ps/shard/state/client_sessions.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "proto/messages/limits.h"
 #include "runtime/base/mutants.h"
@@ -17,13 +18,33 @@ ClientSession* ClientSessions::Find(const WorkerKey& worker) {
 void ClientSessions::Replace(const WorkerKey& before) {
   if (runtime::Planted<"window-of-replaced-worker-kept">()) return;
   sessions_.erase(before);
-  replaced_[before.first] = before.second;
 }
 
-bool ClientSessions::IsReplaced(const WorkerKey& worker) const {
-  const auto replaced = replaced_.find(worker.first);
-  return replaced != replaced_.end() && replaced->second == worker.second &&
-         !runtime::Planted<"window-of-replaced-worker-comes-back">();
+void ClientSessions::SeeMap(std::uint64_t version) {
+  seen_ = std::max(seen_, version);
+  told_ = std::max(told_, seen_);
+  std::erase_if(not_shown_, [&](const WorkerKey& worker) {
+    const ClientSession* const session = Find(worker);
+    const std::optional<std::uint64_t> shown = clocks_->IncarnationOf(worker.first);
+    if (session == nullptr || shown == worker.second) return true;
+    const bool replaced = shown.has_value() && session->told <= seen_;
+    if (!replaced || runtime::Planted<"told-of-and-never-shown-kept">()) return false;
+    Drop(worker);
+    return true;
+  });
+}
+
+ClientSession* ClientSessions::OfTold(const WorkerKey& worker, std::uint64_t version) {
+  const std::optional<std::uint64_t> shown = clocks_->IncarnationOf(worker.first);
+  if (shown == worker.second) return &Of(worker);
+  if (AtMost(version) <= seen_ && shown.has_value() &&
+      !runtime::Planted<"window-of-replaced-worker-comes-back">()) {
+    return nullptr;
+  }
+  not_shown_.insert(worker);
+  ClientSession& session = Of(worker);
+  session.told = std::max(session.told, AtMost(version));
+  return &session;
 }
 
 void ClientSessions::DropRestored(const WorkerKey& worker) {
@@ -76,12 +97,15 @@ void ClientSessions::RestartAsFollower(std::uint64_t closed) {
   }
 }
 
-void ClientSessions::TakeHandover(const std::vector<proto::ClientSession>& sessions) {
+void ClientSessions::TakeHandover(const std::vector<proto::ClientSession>& sessions,
+                                  std::uint64_t told) {
+  NoteTold(told);
   for (const proto::ClientSession& worker : sessions) {
     const WorkerKey key{worker.rank, worker.incarnation};
-    if (IsReplaced(key)) continue;
+    ClientSession* const known = OfTold(key, told);
+    if (known == nullptr) continue;
     if (!runtime::Planted<"handover-without-clocks">()) Enter(key, worker.clock, worker.since);
-    ClientSession& session = Of(key);
+    ClientSession& session = *known;
     for (const auto& [kind, admitted] :
          {std::pair(kAtOnce, worker.admitted), std::pair(kHeld, worker.admitted_held)}) {
       RequestOrder& order = session.orders[kind];
@@ -119,14 +143,16 @@ std::vector<proto::ClientSession> ClientSessions::Export(std::uint64_t closed,
   return all;
 }
 
-void ClientSessions::Take(const std::vector<proto::ClientSession>& sessions) {
+void ClientSessions::Take(const std::vector<proto::ClientSession>& sessions, std::uint64_t told) {
+  NoteTold(told);
   for (const proto::ClientSession& worker : sessions) {
     const WorkerKey key{worker.rank, worker.incarnation};
-    if (IsReplaced(key)) continue;
+    ClientSession* const known = OfTold(key, told);
+    if (known == nullptr) continue;
     if (worker.since != WorkerClocks::kNotEntered && !runtime::Planted<"late-begin-not-told">()) {
       Enter(key, worker.clock, worker.since);
     }
-    ClientSession& session = Of(key);
+    ClientSession& session = *known;
     RequestOrder& at_once = session.orders[kAtOnce];
     at_once.Admit(std::max(at_once.admitted(), worker.admitted));
     session.in_state = std::max(session.in_state, worker.admitted_held);
@@ -175,11 +201,12 @@ std::vector<proto::Refusal> ClientSessions::Refusals() const {
   return {all.end() - proto::kRefusalsMax, all.end()};
 }
 
-void ClientSessions::TakeRefusals(const std::vector<proto::Refusal>& refusals) {
+void ClientSessions::TakeRefusals(const std::vector<proto::Refusal>& refusals, std::uint64_t told) {
+  NoteTold(told);
   for (const proto::Refusal& refusal : refusals) {
-    if (IsReplaced({refusal.worker, refusal.incarnation})) continue;
-    RequestOrder& order =
-        Of({refusal.worker, refusal.incarnation}).orders[refusal.held ? kHeld : kAtOnce];
+    ClientSession* const session = OfTold({refusal.worker, refusal.incarnation}, told);
+    if (session == nullptr) continue;
+    RequestOrder& order = session->orders[refusal.held ? kHeld : kAtOnce];
     if (refusal.with_earlier) {
       order.ForgetFailuresUpTo(refusal.sequence);
       continue;

@@ -7,7 +7,9 @@
 #ifndef LEEWAY_PS_SHARD_STATE_CLIENT_SESSIONS_H_
 #define LEEWAY_PS_SHARD_STATE_CLIENT_SESSIONS_H_
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <set>
 #include <utility>
@@ -50,7 +52,8 @@ struct ClientSession {
   // As the log says; WorkerClocks has the same of workers that the map shows.
   std::uint64_t clock = 0;
   std::uint64_t since = WorkerClocks::kNotEntered;
-  bool restored = false;  // of a worker of another cluster, read from a checkpoint
+  bool restored = false;   // of a worker of another cluster, read from a checkpoint
+  std::uint64_t told = 0;  // the newest map of whoever spoke of it
   // The newest tick that cannot count yet; clock 0: none.
   std::uint64_t tick_clock = 0;
   Watermarks tick_watermarks;
@@ -72,9 +75,16 @@ class ClientSessions {
 
   // Another process has the rank of that one now: its session ends.
   void Replace(const WorkerKey& before);
-  // Whether another process has its rank. Entries of a head that has not heard of that still speak
-  // of it, and are passed over.
-  bool IsReplaced(const WorkerKey& worker) const;
+  // This replica has taken the map of that version, and knows of its workers.
+  void SeeMap(std::uint64_t version);
+  // The newest map that it, or whoever spoke of workers to it, has.
+  std::uint64_t told() const { return told_; }
+  // Notes that whoever tells of workers has a map of that version; 0, here and below: it may have
+  // any, so that no worker counts as replaced.
+  void NoteTold(std::uint64_t version) { told_ = std::max(told_, AtMost(version)); }
+  // The session of a worker that somebody with a map of that version tells of. Null: the newest map
+  // here, which is no older, shows another process under its rank, so it has been replaced.
+  ClientSession* OfTold(const WorkerKey& worker, std::uint64_t version);
   // The cluster's own worker of that rank has come: sessions of a checkpoint's workers end.
   void DropRestored(const WorkerKey& worker);
   void Drop(const WorkerKey& worker) { sessions_.erase(worker); }
@@ -108,8 +118,8 @@ class ClientSessions {
   void RestartAsHead(bool forget);
   // This replica is head no more: it knows what the log says, of clocks up to `closed`.
   void RestartAsFollower(std::uint64_t closed);
-  // Takes the sessions of the old head, held pushes included.
-  void TakeHandover(const std::vector<proto::ClientSession>& sessions);
+  // Takes the sessions of the old head, held pushes included. `told`, here and below: of the entry.
+  void TakeHandover(const std::vector<proto::ClientSession>& sessions, std::uint64_t told);
 
   // ---- the log, state transfers and checkpoints ----
 
@@ -118,7 +128,7 @@ class ClientSessions {
   // would close those clocks without them. `closed`: clocks below it have closed.
   std::vector<proto::ClientSession> Export(std::uint64_t closed, bool with_held) const;
   // Takes the sessions of a log entry, or of the beginning of a state transfer.
-  void Take(const std::vector<proto::ClientSession>& sessions);
+  void Take(const std::vector<proto::ClientSession>& sessions, std::uint64_t told);
   // Takes the sessions of a checkpoint of this shard.
   void Restore(const std::vector<proto::ClientSession>& sessions);
   void Clear() { sessions_.clear(); }
@@ -126,16 +136,22 @@ class ClientSessions {
   // How requests failed, by worker and class in the order of their numbers; the newest where there
   // are more than a message takes.
   std::vector<proto::Refusal> Refusals() const;
-  void TakeRefusals(const std::vector<proto::Refusal>& refusals);
+  void TakeRefusals(const std::vector<proto::Refusal>& refusals, std::uint64_t told);
 
   // The highest number admitted of each worker, of the class that is applied at once.
   std::map<WorkerKey, std::uint64_t> AdmittedAtOnce() const;
 
  private:
+  static std::uint64_t AtMost(std::uint64_t version) {
+    return version == 0 ? std::numeric_limits<std::uint64_t>::max() : version;
+  }
+
   WorkerClocks* const clocks_;
   runtime::ByteBudget* const early_;
   std::map<WorkerKey, ClientSession> sessions_;
-  std::map<std::uint32_t, std::uint64_t> replaced_;  // by rank: the incarnation before this one
+  std::uint64_t seen_ = 0, told_ = 0;  // versions of maps
+  // Workers that were told of and that no map here has shown yet.
+  std::set<WorkerKey> not_shown_;
   std::set<WorkerKey> early_from_;
 };
 

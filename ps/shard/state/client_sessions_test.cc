@@ -52,11 +52,52 @@ TEST_F(ClientSessionsTest, WithoutHeldPushesNoOpenClockIsExported) {
 
 TEST_F(ClientSessionsTest, WhatIsSaidOfAReplacedWorkerIsPassedOver) {
   sessions_.Of(kWorker).orders[kAtOnce].Admit(5);
+  clocks_.Set(0, 101, proto::WorkerState::kAlive);
   sessions_.Replace(kWorker);
+  sessions_.SeeMap(7);
   EXPECT_EQ(sessions_.Find(kWorker), nullptr);
-  EXPECT_TRUE(sessions_.IsReplaced(kWorker));
-  sessions_.Take({{.rank = 0, .incarnation = 100, .clock = 2, .since = 0, .admitted = 7}});
+  sessions_.Take({{.rank = 0, .incarnation = 100, .clock = 2, .since = 0, .admitted = 7}}, 6);
   EXPECT_EQ(sessions_.Find(kWorker), nullptr);
+}
+
+// As where a server gets a shard from one whose map is older than its own: it never saw the worker
+// that was replaced, or saw others after it.
+TEST_F(ClientSessionsTest, AWorkerThatWasReplacedBeforeTheFirstMapIsPassedOver) {
+  sessions_.SeeMap(7);
+  constexpr WorkerKey kBefore{0, 99};
+  sessions_.Take({{.rank = 0, .incarnation = 99, .admitted = 7}}, 6);
+  sessions_.TakeHandover({{.rank = 0, .incarnation = 99, .admitted = 7}}, 7);
+  sessions_.TakeRefusals({{.worker = 0, .incarnation = 99, .sequence = 3}}, 6);
+  EXPECT_EQ(sessions_.Find(kBefore), nullptr);
+}
+
+TEST_F(ClientSessionsTest, OfWhomAPeerTellsThatDoesNotSayItsMapNobodyCountsAsReplaced) {
+  sessions_.SeeMap(7);
+  sessions_.Take({{.rank = 0, .incarnation = 99, .admitted = 7}}, 0);
+  sessions_.SeeMap(8);
+  EXPECT_NE(sessions_.Find({0, 99}), nullptr);
+  EXPECT_EQ(sessions_.told(), ~std::uint64_t{0});
+}
+
+// Nobody can tell whether it is older or newer than the worker that the map here shows, until the
+// map is as new as that of whoever told of it.
+TEST_F(ClientSessionsTest, AWorkerThatIsToldOfIsKeptUntilAMapWouldShowIt) {
+  sessions_.SeeMap(7);
+  sessions_.Take({{.rank = 0, .incarnation = 99, .admitted = 7},
+                  {.rank = 0, .incarnation = 101, .admitted = 8},
+                  {.rank = 1, .incarnation = 5, .admitted = 9}},
+                 9);
+  EXPECT_EQ(sessions_.told(), 9u);
+  sessions_.SeeMap(8);
+  EXPECT_NE(sessions_.Find({0, 99}), nullptr);
+  EXPECT_NE(sessions_.Find({0, 101}), nullptr);
+  clocks_.Set(0, 101, proto::WorkerState::kAlive);
+  sessions_.Replace(kWorker);
+  sessions_.SeeMap(9);
+  EXPECT_EQ(sessions_.Find({0, 99}), nullptr);
+  ASSERT_NE(sessions_.Find({0, 101}), nullptr);
+  EXPECT_EQ(sessions_.Find({0, 101})->orders[kAtOnce].admitted(), 8u);
+  EXPECT_NE(sessions_.Find({1, 5}), nullptr);  // of no rank that the map shows
 }
 
 TEST_F(ClientSessionsTest, RefusalsAreTheSameAfterTheyWereTakenElsewhere) {
@@ -65,7 +106,7 @@ TEST_F(ClientSessionsTest, RefusalsAreTheSameAfterTheyWereTakenElsewhere) {
   order.RememberFailure(3, absl::InvalidArgumentError("bad"));
   WorkerClocks clocks;
   ClientSessions other(&clocks, &early_);
-  other.TakeRefusals(sessions_.Refusals());
+  other.TakeRefusals(sessions_.Refusals(), 0);
   EXPECT_EQ(other.Of(kWorker).orders[kAtOnce].admitted(), 3u);
   EXPECT_TRUE(absl::IsInvalidArgument(other.Of(kWorker).orders[kAtOnce].OutcomeOf(3)));
 }

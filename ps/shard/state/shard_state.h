@@ -40,6 +40,7 @@ struct ShardState {
   // Gives the entry the next index, and sends it to the follower if there is one.
   void AppendToLog(LogEntry entry) {
     entry.header.index = ++index;
+    entry.header.map_version = sessions.told();
     if (effects->has_follower()) effects->Log(std::move(entry));
   }
   // The client sessions as followers and checkpoints have them: without what is held.
