@@ -121,13 +121,13 @@ absl::Status OpenClocks::ApplyAndLog(const Table& table, std::uint64_t clock,
   const VersionBy by = store->NextVersion(block, table.codec_schedule(), state_->closed);
   if (!state_->effects->has_follower()) {
     LEEWAY_RETURN_IF_ERROR(store->ApplyCombined(pushes, contributors));
-    if (store->TakeOverflow()) ++state_->context->counters->overflows;
+    state_->CountOverflow(store);
     return store->MakeVersion(block, state_->closed, rate, by);
   }
   absl::StatusOr<AggregatedPush> aggregate = store->Combine(pushes, contributors);
   if (!aggregate.ok()) return aggregate.status();
   LEEWAY_RETURN_IF_ERROR(store->ApplyAggregate(*aggregate));
-  if (store->TakeOverflow()) ++state_->context->counters->overflows;
+  state_->CountOverflow(store);
   LEEWAY_RETURN_IF_ERROR(store->MakeVersion(block, state_->closed, rate, by));
   LogEntry update = UpdateEntry(table, *aggregate, by);
   update.header.index = state_->index + 1;  // that of the Close, which follows

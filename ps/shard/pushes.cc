@@ -123,7 +123,7 @@ absl::Status Pushes::ApplyNow(const Table& table, const PreparedTableSettings& s
   LEEWAY_RETURN_IF_ERROR(checked ? store->Apply(push) : store->Apply(push, &nonfinite));
   *begun = true;
   if (nonfinite) ++state_->context->counters->nonfinite_pushes;
-  if (store->TakeOverflow()) ++state_->context->counters->overflows;
+  state_->CountOverflow(store);
   if (cut != nullptr && !runtime::Planted<"trailing-push-not-in-cut">()) {
     cut->AfterPush(table, inbound);
   }

@@ -123,8 +123,12 @@ template <class Stored>
 void CombineRun(const Updater& updater, std::span<const Stored* const> pushes, std::size_t size,
                 const UpdateTerms& terms, ComputeOf<Stored>* combined) {
   const Share<Stored> share(updater, pushes, terms);
-  const auto* from = Combine(share.pushes, 0, size, share.mean_of, terms.overflow, combined);
-  if (from != combined) std::copy_n(from, size, combined);
+  for (std::size_t offset = 0; offset < size; offset += kStretch) {
+    const std::size_t stretch = std::min(kStretch, size - offset);
+    ComputeOf<Stored>* const to = combined + offset;
+    const auto* from = Combine(share.pushes, offset, stretch, share.mean_of, terms.overflow, to);
+    if (from != to) std::copy_n(from, stretch, to);
+  }
 }
 
 template <class Stored>

@@ -65,7 +65,8 @@ FaultInjector::Struck ProcessFaults::StrikeScheduler(const Episode& episode) {
 }
 
 // Servers in the cluster are told the new address, and tell it to the nodes that they are connected
-// to. A server that is about to be taken for dead is not told.
+// to. A server that is about to be taken for dead is not told, and neither is a worker whose map is
+// so old that it may show dead servers alone: it ends after Config::scheduler_timeout.
 bool ProcessFaults::MayMoveScheduler() const {
   const std::shared_ptr<const proto::ClusterMap> map = KeptMap();
   if (map == nullptr || !doomed_.empty()) return false;
@@ -74,9 +75,12 @@ bool ProcessFaults::MayMoveScheduler() const {
       return false;
     }
   }
-  return std::ranges::all_of(*workers_, [this](const auto& worker) {
-    return cluster_->WasKilled(WorkerName(worker->rank())) ||
-           (worker->answered() && !worker->may_be_given_up());
+  return std::ranges::all_of(*workers_, [&](const auto& worker) {
+    const std::string name = WorkerName(worker->rank());
+    if (cluster_->WasKilled(name)) return true;
+    SimProcess* const process = cluster_->Find(name);
+    return worker->answered() && !worker->may_be_given_up() && process != nullptr &&
+           process->core()->epoch() >= map->epoch;
   });
 }
 

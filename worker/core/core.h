@@ -79,6 +79,7 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
   std::uint64_t incarnation() const { return incarnation_; }
   std::uint32_t num_workers() const { return welcome_.num_workers; }
   std::uint32_t num_servers() const { return welcome_.num_servers; }
+  std::uint64_t epoch() const { return map_ == nullptr ? 0 : map_->epoch; }  // of the newest map
 
   void CreateTable(const TableSpec& spec, absl::Duration timeout, TableDone done);
   void OpenTable(const std::string& name, absl::Duration timeout, TableDone done);

@@ -47,6 +47,10 @@ struct ShardState {
   std::vector<proto::ClientSession> ExportSessions() const {
     return sessions.Export(closed, /*with_held=*/false);
   }
+  // Counts an update that overflowed (ShardStore::TakeOverflow).
+  void CountOverflow(ShardStore* store) const {
+    if (store->TakeOverflow()) ++context->counters->overflows;
+  }
   // Whether so many bytes more may be held until slower workers come. RESOURCE_EXHAUSTED names
   // them.
   absl::Status CheckRoomToHold(std::uint64_t bytes) const;

@@ -250,12 +250,14 @@ class DenseStore final : public ShardStore {
     trial.values.resize(elements);
     trial.state.resize(slots_ * elements);
     if (has_values) {
-      std::memcpy(trial.values.data(), found->second.values.data(), elements * sizeof(Stored));
+      std::copy_n(reinterpret_cast<const Stored*>(found->second.values.data()), elements,
+                  trial.values.data());
     } else {
       FillValues(index, elements, trial.values.data());
     }
     if (has_state) {
-      std::memcpy(trial.state.data(), found->second.state.data(), StateBytes(elements));
+      std::copy_n(reinterpret_cast<const Compute*>(found->second.state.data()), trial.state.size(),
+                  trial.state.data());
     } else {
       FillState(elements, trial.state.data());
     }
