@@ -234,6 +234,7 @@ State Recovery::Collect() const {
     if (table.installed || runtime::Planted<"uninstalled-tables-kept">())
       state.tables.push_back(std::move(table));
   }
+  std::ranges::sort(state.tables, {}, &TableCatalogue::Entry::id);
   state.next_table = catalogue.next_id();
   state.barriers = s_->barriers->barriers().state();
   state.codecs = s_->codecs->switches()->entries();

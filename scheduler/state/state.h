@@ -1,4 +1,4 @@
-// The durable state of a scheduler, from which it goes on after a restart, and its file format.
+// The durable state of a scheduler, from which it goes on after a restart. state_file.h keeps it.
 #ifndef LEEWAY_SCHEDULER_STATE_STATE_H_
 #define LEEWAY_SCHEDULER_STATE_STATE_H_
 
@@ -7,8 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
+#include "absl/status/status.h"
 #include "leeway/config.h"
 #include "scheduler/chains/chain_planner.h"
 #include "scheduler/checkpoints/restoration.h"
@@ -17,8 +16,6 @@
 #include "scheduler/tables/table_catalogue.h"
 
 namespace leeway::scheduler {
-
-inline constexpr int kStateFormat = 2;
 
 struct State {
   std::uint64_t cluster = 0;
@@ -32,7 +29,7 @@ struct State {
   bool complete = false;
   std::uint64_t version = 0, epoch = 0;  // of the newest map
   ChainPlanner::State chains;
-  std::vector<TableCatalogue::Entry> tables;  // that are installed
+  std::vector<TableCatalogue::Entry> tables;  // that are installed, by id
   std::uint32_t next_table = 1;
   Barriers::State barriers;
   std::vector<proto::CodecSwitch> codecs;            // CodecSwitches::entries
@@ -41,11 +38,6 @@ struct State {
   std::set<std::uint32_t> pinned;  // tables with codec auto whose codec a command has set
   Restoration::State restoration;
 };
-
-// A line with the format's name and a checksum, then JSON.
-std::string EncodeState(const State& state);
-// DATA_LOSS, in one line, for anything that EncodeState has not written.
-absl::StatusOr<State> DecodeState(absl::string_view bytes);
 
 // OK if a scheduler with these settings may go on with the state; the error names the setting.
 absl::Status CheckStateFits(const State& state, const Config& config);

@@ -37,6 +37,7 @@ StateKeeper::StateKeeper(runtime::Host* host, runtime::Loop* loop, std::string f
       stamp_(std::move(stamp)),
       collect_(std::move(collect)),
       retry_timer_(loop, [this] { StartWrite(); }),
+      file_(files_, path_),
       writer_(host->Spawn("scheduler-state")) {}
 
 StateKeeper::~StateKeeper() {
@@ -103,10 +104,11 @@ void StateKeeper::Write() {
 
 void StateKeeper::StartWrite() {
   if (forgotten_) return;
-  writer_->loop()->Post([self = std::weak_ptr<StateKeeper*>(self_), loop = loop_, files = files_,
-                         path = path_, stamp = stamp_(), state = collect_()] {
-    const absl::Status result = runtime::WriteFileAtomically(files, path, EncodeState(state));
-    loop->Post([self, stamp, version = state.version, result] {
+  writer_->loop()->Post([self = std::weak_ptr<StateKeeper*>(self_), loop = loop_, file = &file_,
+                         stamp = stamp_(), state = collect_()]() mutable {
+    const std::uint64_t version = state.version;
+    const absl::Status result = file->Write(std::move(state));
+    loop->Post([self, stamp, version, result] {
       if (const auto keeper = self.lock()) (*keeper)->Written(stamp, version, result);
     });
   });

@@ -18,6 +18,7 @@
 #include "runtime/loop/loop.h"
 #include "runtime/loop/timer.h"
 #include "scheduler/state/state.h"
+#include "scheduler/state/state_file.h"
 
 namespace leeway::scheduler {
 
@@ -76,6 +77,7 @@ class StateKeeper {
   std::uint64_t written_version_ = 0;
   std::deque<std::pair<std::uint64_t, runtime::Task>> held_;  // by stamp
   runtime::Timer retry_timer_;
+  StateFile file_;  // the writer's, while that lives
   // For calls on their way between the loops: null once this object has gone.
   std::shared_ptr<StateKeeper*> self_ = std::make_shared<StateKeeper*>(this);
   std::unique_ptr<runtime::LoopRunner> writer_;  // last, so that it stops first
