@@ -211,7 +211,7 @@ proto::TableSettings SettingsFrom(const Json& json) {
 template <class List>
 Json ListToJson(const List& list) {
   Json json = Json::array();
-  for (const auto& item : list) json.push_back(ToJson(item));
+  for (const auto& one : list) json.push_back(ToJson(one));
   return json;
 }
 
@@ -229,10 +229,10 @@ bool Same(const TableCatalogue::Entry& a, const TableCatalogue::Entry& b) {
   return a.spec == b.spec && a.combine == b.combine && a.untouched == b.untouched;
 }
 
-// {id: item} of those that are new or not the same, and {id: null} of those that are gone. Both
+// {id: entry} of those that are new or not the same, and {id: null} of those that are gone. Both
 // lists are in the order of their ids.
-template <class Item>
-Json ChangedItems(const std::vector<Item>& before, const std::vector<Item>& after) {
+template <class Entry>
+Json ChangedEntries(const std::vector<Entry>& before, const std::vector<Entry>& after) {
   Json changes = Json::object();
   auto old = before.begin();
   const auto drop_below = [&](std::uint64_t id) {
@@ -240,10 +240,10 @@ Json ChangedItems(const std::vector<Item>& before, const std::vector<Item>& afte
       if (!runtime::Planted<"gone-node-kept-in-state">()) changes[absl::StrCat(old->id)] = nullptr;
     }
   };
-  for (const Item& item : after) {
-    drop_below(item.id);
-    const bool known = old != before.end() && old->id == item.id;
-    if (!known || !Same(*old, item)) changes[absl::StrCat(item.id)] = ToJson(item);
+  for (const Entry& entry : after) {
+    drop_below(entry.id);
+    const bool known = old != before.end() && old->id == entry.id;
+    if (!known || !Same(*old, entry)) changes[absl::StrCat(entry.id)] = ToJson(entry);
     if (known) ++old;
   }
   drop_below(std::numeric_limits<std::uint64_t>::max());
@@ -278,8 +278,8 @@ Json RestOf(const State& state) {
 
 Json ToJson(const State& state) {
   Json json = RestOf(state);
-  json["nodes"] = ChangedItems({}, state.nodes);
-  json["tables"] = ChangedItems({}, state.tables);
+  json["nodes"] = ChangedEntries({}, state.nodes);
+  json["tables"] = ChangedEntries({}, state.tables);
   return json;
 }
 
@@ -289,8 +289,8 @@ Json ChangesBetween(const State& before, const State& after) {
   for (const auto& [name, value] : old.items()) {
     if (changes.at(name) == value) changes.erase(name);
   }
-  changes["nodes"] = ChangedItems(before.nodes, after.nodes);
-  changes["tables"] = ChangedItems(before.tables, after.tables);
+  changes["nodes"] = ChangedEntries(before.nodes, after.nodes);
+  changes["tables"] = ChangedEntries(before.tables, after.tables);
   return changes;
 }
 
