@@ -20,7 +20,7 @@ modules=(virtio_pci 9p 9pnet_virtio crc32_generic veth rdma_rxe rdma_ucm sch_net
 programs=(/sbin/ip /sbin/tc /usr/bin/rdma /usr/bin/ibv_devinfo
   /usr/bin/ib_write_bw /usr/bin/ib_read_bw /usr/bin/ib_send_lat
   "$build/van/van_test" "$build/van/van_system_verbs_test" "$build/tools/leeway" "$build/benchmarks/leeway_bench_cluster"
-  "$build/tests/storm/leeway-storm")
+  "$build/tests/storm/leeway-storm" "$build/tests/commands/worker_life")
 
 die() { echo "rdma: $*" >&2; exit 1; }
 
