@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
-#include "runtime/base/mutants.h"
 #include "runtime/base/prefixed.h"
 #include "runtime/base/status_macros.h"
 
@@ -61,8 +60,7 @@ absl::Status RemoveFilesIn(runtime::FileSystem* files, const std::string& path) 
   for (const std::string& name : names) {
     const std::string file = JoinPath(path, name);
     LEEWAY_ASSIGN_OR_RETURN(const runtime::FileKind kind, files->KindOf(file));
-    if ((IsFileOfCheckpoint(name) || runtime::Planted<"foreign-files-removed">()) &&
-        kind == runtime::FileKind::kFile) {
+    if (IsFileOfCheckpoint(name) && kind == runtime::FileKind::kFile) {
       LEEWAY_RETURN_IF_ERROR(files->Remove(file));
     } else {
       status.Update(absl::FailedPreconditionError(
@@ -170,7 +168,6 @@ absl::StatusOr<std::string> FindCheckpoint(runtime::FileSystem* files, const std
   LEEWAY_ASSIGN_OR_RETURN(const std::vector<Found> found, ListCheckpoints(files, path));
   for (auto it = found.rbegin(); it != found.rend(); ++it) {
     if (absl::IsNotFound(it->manifest.status())) continue;  // not finished
-    if (!it->manifest.ok() && runtime::Planted<"damaged-passed-over">()) continue;
     // One that is damaged is not passed over: an older one is perhaps not what is wanted.
     LEEWAY_RETURN_IF_ERROR(it->manifest.status());
     return JoinPath(path, it->name);
@@ -184,7 +181,7 @@ absl::StatusOr<std::vector<Manifest>> ReadChain(runtime::FileSystem* files,
   const auto [directory, name] = SplitPath(path);
   std::vector<Manifest> chain;
   LEEWAY_ASSIGN_OR_RETURN(Manifest newest, ReadManifest(files, path));
-  if (newest.name != name && !runtime::Planted<"renamed-folder-read">()) {
+  if (newest.name != name) {
     return absl::DataLossError(absl::StrCat(path, " holds a checkpoint with the name ", newest.name,
                                             ": its folder may not be renamed"));
   }
@@ -192,7 +189,7 @@ absl::StatusOr<std::vector<Manifest>> ReadChain(runtime::FileSystem* files,
   while (chain.back().base.has_value()) {
     const Base base = *chain.back().base;
     const std::string base_path = JoinPath(directory, base.name);
-    if (chain.size() >= kChainMax && !runtime::Planted<"read-chain-without-end">()) {
+    if (chain.size() >= kChainMax) {
       return absl::DataLossError(
           absl::StrCat(path, " builds on more than ", kChainMax, " checkpoints"));
     }
@@ -214,10 +211,8 @@ absl::Status StartCheckpoint(runtime::FileSystem* files, const std::string& path
   LEEWAY_RETURN_IF_ERROR(files->CreateDirectories(path));
   LEEWAY_RETURN_IF_ERROR(CheckFolder(files, path));
   LEEWAY_ASSIGN_OR_RETURN(const bool finished, HasManifest(files, path));
-  if (finished && !runtime::Planted<"finished-written-over">())
-    return absl::AlreadyExistsError(absl::StrCat(path, " is a checkpoint already"));
+  if (finished) return absl::AlreadyExistsError(absl::StrCat(path, " is a checkpoint already"));
   LEEWAY_RETURN_IF_ERROR(RemoveFilesIn(files, path));
-  if (runtime::Planted<"folder-name-unsynced">()) return absl::OkStatus();
   return files->SyncDirectory(SplitPath(path).first);
 }
 
@@ -225,8 +220,7 @@ absl::Status FinishCheckpoint(runtime::FileSystem* files, const std::string& pat
                               Manifest* manifest) {
   LEEWAY_RETURN_IF_ERROR(CheckManifest(*manifest));
   // The names of its files must not be less certain than the manifest that speaks of them.
-  if (!runtime::Planted<"manifest-before-its-files-names">())
-    LEEWAY_RETURN_IF_ERROR(files->SyncDirectory(path));
+  LEEWAY_RETURN_IF_ERROR(files->SyncDirectory(path));
   return runtime::WriteFileAtomically(files, JoinPath(path, kManifestName),
                                       EncodeManifest(manifest));
 }
@@ -234,14 +228,9 @@ absl::Status FinishCheckpoint(runtime::FileSystem* files, const std::string& pat
 absl::Status RemoveCheckpoint(runtime::FileSystem* files, const std::string& path) {
   LEEWAY_RETURN_IF_ERROR(CheckFolder(files, path));
   const std::string manifest = JoinPath(path, kManifestName);
-  if (runtime::Planted<"files-removed-before-manifest">()) {
-    LEEWAY_RETURN_IF_ERROR(RemoveFilesIn(files, path));
-    return files->Remove(path);
-  }
   if (const auto kind = files->KindOf(manifest); kind.ok() && *kind == runtime::FileKind::kFile) {
     LEEWAY_RETURN_IF_ERROR(files->Remove(manifest));
-    if (!runtime::Planted<"manifest-removal-unsynced">())
-      LEEWAY_RETURN_IF_ERROR(files->SyncDirectory(path));
+    LEEWAY_RETURN_IF_ERROR(files->SyncDirectory(path));
   }
   LEEWAY_RETURN_IF_ERROR(RemoveFilesIn(files, path));
   LEEWAY_RETURN_IF_ERROR(files->Remove(path));
@@ -259,8 +248,7 @@ std::vector<std::string> Superfluous(const std::vector<Found>& found, std::uint6
     if (!it->manifest.ok()) continue;
     ++roots;
     const Manifest* next = &*it->manifest;
-    while (kept.insert(next->name).second && next->base.has_value() &&
-           !runtime::Planted<"bases-not-kept">()) {
+    while (kept.insert(next->name).second && next->base.has_value()) {
       const auto base = finished.find(next->base->name);
       if (base == finished.end()) break;
       next = base->second;

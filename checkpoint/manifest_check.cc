@@ -9,7 +9,6 @@
 #include "checkpoint/manifest.h"
 #include "proto/messages/limits.h"
 #include "proto/tables/table_difference.h"
-#include "runtime/base/mutants.h"
 #include "runtime/base/status_macros.h"
 
 namespace leeway::checkpoint {
@@ -42,7 +41,7 @@ absl::Status CheckTables(const Manifest& manifest) {
     if (table.id <= before) return WrongManifest("its tables are mixed up");
     if (table.id > proto::kTableIdMax)
       return WrongManifest("it has a table with the id ", table.id);
-    if (!names.insert(table.spec.name).second && !runtime::Planted<"duplicate-table-names">()) {
+    if (!names.insert(table.spec.name).second) {
       return WrongManifest("it has two tables '", table.spec.name, "'");
     }
     LEEWAY_RETURN_IF_ERROR(table.spec.Validate());
@@ -84,7 +83,7 @@ absl::Status CheckManifest(const Manifest& manifest) {
   // A base is older: so no chain of bases comes back to where it began.
   if (manifest.base.has_value()) {
     const std::optional<std::uint64_t> base = CheckpointNumber(manifest.base->name);
-    if (!base.has_value() || (*base >= *number && !runtime::Planted<"later-base">()))
+    if (!base.has_value() || *base >= *number)
       return WrongManifest("its base is no earlier checkpoint");
   }
   LEEWAY_RETURN_IF_ERROR(CheckTables(manifest));
@@ -100,12 +99,11 @@ bool IsSameTable(const TableEntry& a, const TableEntry& b) {
 }  // namespace
 
 absl::Status CheckBase(const Manifest& manifest, const Manifest& base) {
-  if (base.name != manifest.base->name ||
-      (base.checksum != manifest.base->checksum && !runtime::Planted<"another-base">())) {
+  if (base.name != manifest.base->name || base.checksum != manifest.base->checksum) {
     return WrongManifest("it is not the checkpoint that ", manifest.name, " adds to");
   }
-  if ((base.cluster != manifest.cluster && !runtime::Planted<"base-of-a-foreign-cluster">()) ||
-      base.num_shards != manifest.num_shards || base.block_bytes != manifest.block_bytes) {
+  if (base.cluster != manifest.cluster || base.num_shards != manifest.num_shards ||
+      base.block_bytes != manifest.block_bytes) {
     return WrongManifest("it is of another cluster, or cut otherwise, than ", manifest.name,
                          ", which adds to it");
   }
@@ -114,9 +112,7 @@ absl::Status CheckBase(const Manifest& manifest, const Manifest& base) {
     const auto same =
         std::lower_bound(manifest.tables.begin(), manifest.tables.end(), table.id,
                          [](const TableEntry& entry, std::uint32_t id) { return entry.id < id; });
-    if (runtime::Planted<"tables-of-base-not-compared">() ||
-        (same != manifest.tables.end() && IsSameTable(*same, table)))
-      continue;
+    if (same != manifest.tables.end() && IsSameTable(*same, table)) continue;
     return WrongManifest("its table '", table.spec.name, "' is not there, or is another one, in ",
                          manifest.name, ", which adds to it");
   }

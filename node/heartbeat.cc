@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "proto/encoding/encoding.h"
 #include "proto/messages/messages.h"
-#include "runtime/base/mutants.h"
 #include "runtime/log/log.h"
 #include "runtime/loop/timer.h"
 
@@ -59,7 +58,7 @@ class Heartbeat::Beater final : private van::Handler {
     const absl::Time now = loop_->Now();
     // A process that was stopped or starved has not listened either: that time does not count.
     const absl::Duration late = now - last_tick_ - setup_.interval;
-    if (late > setup_.interval && !runtime::Planted<"stopped-node-counts">()) last_answer_ += late;
+    if (late > setup_.interval) last_answer_ += late;
     if (late > kStandStillLogged) {
       runtime::LogWarning("this process has stood still for ",
                           absl::FormatDuration(absl::Floor(late, absl::Milliseconds(100))),
@@ -73,8 +72,7 @@ class Heartbeat::Beater final : private van::Handler {
     }
     // A connection that is up and brings nothing may lead to an address that the scheduler has
     // left.
-    if (up_ && silent_ && now - connecting_since_ > setup_.failure_timeout &&
-        !runtime::Planted<"silent-heartbeats-go-on">()) {
+    if (up_ && silent_ && now - connecting_since_ > setup_.failure_timeout) {
       up_ = false;
       van_->Disconnect(std::exchange(peer_, 0), absl::OkStatus());
     }
@@ -86,7 +84,7 @@ class Heartbeat::Beater final : private van::Handler {
     }
     // Twice as often while the last heartbeat is unanswered: lost messages alone must not look like
     // death.
-    const bool answered = answered_ == number_ || runtime::Planted<"beats-slow-while-unanswered">();
+    const bool answered = answered_ == number_;
     if (up_) SendBeat();
     timer_.SetAfter(answered ? setup_.interval : setup_.interval / 2);
   }
@@ -110,9 +108,7 @@ class Heartbeat::Beater final : private van::Handler {
   void NoteAnswered(std::uint64_t number) {
     std::optional<absl::Time> sent;
     for (; !sent_.empty() && sent_.front().first <= number; sent_.pop_front()) {
-      if (sent_.front().first == number)
-        sent = runtime::Planted<"answer-to-the-newest-beat">() ? sent_.back().second
-                                                               : sent_.front().second;
+      if (sent_.front().first == number) sent = sent_.front().second;
     }
     if (sent.has_value()) Report([at = *sent](Reports& reports) { reports.answered(at); });
   }

@@ -2,14 +2,10 @@
 
 #include <utility>
 
-#include "runtime/base/mutants.h"
-
 namespace leeway::node {
 
 bool MapFollower::Take(std::shared_ptr<const proto::ClusterMap> map) {
-  if (newest_ != nullptr && map->version <= newest_->version &&
-      !runtime::Planted<"older-map-taken">())
-    return false;
+  if (newest_ != nullptr && map->version <= newest_->version) return false;
   newest_ = std::move(map);
   return true;
 }
@@ -20,8 +16,7 @@ std::vector<proto::NodeDown> MapFollower::Untold() {
   const auto tell = [&](proto::NodeDown down) {
     down.epoch = newest_->epoch;
     down.reason = "the cluster map says so";
-    if (!runtime::Planted<"deaths-in-map-untold">() && Take(down))
-      untold.push_back(std::move(down));
+    if (Take(down)) untold.push_back(std::move(down));
   };
   for (const proto::ServerEntry& server : newest_->servers) {
     if (server.alive) continue;

@@ -12,7 +12,6 @@
 #include "node/map_follower.h"
 #include "node/scheduler_link.h"
 #include "node/scheduler_watch.h"
-#include "runtime/base/mutants.h"
 #include "runtime/log/log.h"
 #include "runtime/loop/timer.h"
 #include "van/address/reason.h"
@@ -181,7 +180,7 @@ void Membership::Impl::Leave(absl::Duration timeout, LeaveDone done, std::string
       End(absl::OkStatus());  // the scheduler does not know of this node
       return;
     }
-    leave_timeout_ = runtime::Planted<"leaves-without-end">() ? absl::Hours(1000) : timeout;
+    leave_timeout_ = timeout;
     deadline_timer_.SetAfter(leave_timeout_);
     Resend();
   }
@@ -195,7 +194,7 @@ void Membership::Impl::Leave(absl::Duration timeout, LeaveDone done, std::string
 // timeout together, and the pauses after them (SchedulerLink::ConnectAgain) another third, and up
 // to a quarter more.
 absl::Duration Membership::Impl::Patience() const {
-  if (link_.addresses() > 1 && !runtime::Planted<"each-address-tried-for-long">()) {
+  if (link_.addresses() > 1) {
     const absl::Duration round = absl::Milliseconds(welcome_.failure_timeout_ms) / 3;
     return std::clamp(round / link_.addresses(), kSharedDialTimeoutMin, kRedialTimeout);
   }
@@ -246,7 +245,7 @@ void Membership::Impl::OnNoScheduler(const absl::Status& what) {
 
 void Membership::Impl::OnSchedulerMoved(const proto::SchedulerMoved& moved) {
   if (state_ != State::kMember && state_ != State::kLeaving) return;
-  if (moved.cluster != welcome_.cluster && !runtime::Planted<"any-scheduler-followed">()) return;
+  if (moved.cluster != welcome_.cluster) return;
   link_.TryAt(SchedulerUrl(moved.address));
 }
 
@@ -273,9 +272,9 @@ void Membership::Impl::SayWhatIsDue() {
 }
 
 void Membership::Impl::Resend() {
-  if (state_ != State::kLeaving || !runtime::Planted<"leave-said-once">()) SayWhatIsDue();
+  SayWhatIsDue();
   // The watch would have told of a dead scheduler, so it is the connection that is dead.
-  if (state_ == State::kMember && !joined_here_ && !runtime::Planted<"silent-link-kept">()) {
+  if (state_ == State::kMember && !joined_here_) {
     link_.ConnectAnewIfSilentFor(absl::Milliseconds(welcome_.failure_timeout_ms));
   }
   const absl::Duration pause = std::min(kResendInterval, setup_.config.resend_interval);
@@ -326,8 +325,7 @@ void Membership::Impl::TakeAsMember(proto::AnyMessage message, absl::string_view
 void Membership::Impl::OnWelcome(const proto::Welcome& welcome) {
   joined_here_ = true;
   if (state_ == State::kMember) {
-    if (!runtime::Planted<"new-cluster-not-seen">() &&
-        (welcome.cluster != welcome_.cluster || welcome.node != welcome_.node)) {
+    if (welcome.cluster != welcome_.cluster || welcome.node != welcome_.node) {
       End(absl::AbortedError(
           absl::StrCat("the scheduler at ", url(), " was started anew: the old cluster is gone")));
     }
@@ -346,14 +344,12 @@ void Membership::Impl::OnWelcome(const proto::Welcome& welcome) {
 
 // A connection over which nothing is sent does not notice that the other end is gone. Joining again
 // shows it: the connection breaks, or Join is answered.
-void Membership::Impl::OnHeartbeatConnectedAgain() {
-  joined_here_ = joined_here_ && runtime::Planted<"other-scheduler-not-joined">();
-}
+void Membership::Impl::OnHeartbeatConnectedAgain() { joined_here_ = false; }
 
 void Membership::Impl::OnMap(std::shared_ptr<const proto::ClusterMap> map) {
   if (!maps_.Take(map)) {
     // A repeated map: the acknowledgement was lost.
-    if (acknowledged_ >= map->version && !runtime::Planted<"map-acknowledged-once">()) SendMapAck();
+    if (acknowledged_ >= map->version) SendMapAck();
     return;
   }
   for (const proto::NodeDown& down : maps_.Untold()) {
@@ -361,8 +357,7 @@ void Membership::Impl::OnMap(std::shared_ptr<const proto::ClusterMap> map) {
   }
   if (state_ != State::kMember) return;
   // A server acknowledges once its data threads have the map (Membership::AckMap).
-  if (setup_.role != Role::kServer || runtime::Planted<"acknowledged-before-taken">())
-    AckMap(map->version);
+  if (setup_.role != Role::kServer) AckMap(map->version);
   (*listener_)->OnMap(std::move(map));
 }
 
@@ -371,7 +366,7 @@ void Membership::Impl::OnNodeDown(const proto::NodeDown& down) {
 }
 
 void Membership::Impl::Tell(const proto::NodeDown& down) {
-  if (down.node == welcome_.node && !runtime::Planted<"own-death-unheard">()) {
+  if (down.node == welcome_.node) {
     End(absl::AbortedError(
         absl::StrCat("the scheduler at ", url(), " has given up on this node: ", down.reason)));
   } else {
@@ -381,12 +376,9 @@ void Membership::Impl::Tell(const proto::NodeDown& down) {
 
 void Membership::Impl::SendMapAck() {
   if (state_ == State::kMember && acknowledged_ > 0) {
-    link_.SendQuietly(proto::MapAck{
-        .version = acknowledged_,
-        .clock = runtime::Planted<"acknowledged-without-clock">() ? 0 : (*listener_)->clock(),
-        .oldest = runtime::Planted<"requests-under-way-not-told">()
-                      ? (*listener_)->clock()
-                      : (*listener_)->oldest_clock()});
+    link_.SendQuietly(proto::MapAck{.version = acknowledged_,
+                                    .clock = (*listener_)->clock(),
+                                    .oldest = (*listener_)->oldest_clock()});
   }
 }
 

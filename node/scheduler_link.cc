@@ -7,7 +7,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "proto/encoding/encoding.h"
-#include "runtime/base/mutants.h"
 #include "runtime/log/log.h"
 #include "runtime/loop/backoff.h"
 
@@ -58,9 +57,8 @@ void SchedulerLink::Connect() {
 void SchedulerLink::ConnectAgain() {
   if (closed_ || peer_ != 0) return;
   if (!flapping_) return Connect();
-  if (!runtime::Planted<"one-address-alone">())
-    std::rotate(urls_.begin(), urls_.begin() + 1, urls_.end());
-  const bool several = urls_.size() > 1 && !runtime::Planted<"long-pauses-between-addresses">();
+  std::rotate(urls_.begin(), urls_.begin() + 1, urls_.end());
+  const bool several = urls_.size() > 1;
   const absl::Duration pause = several ? std::min(pause_, owner_->Patience()) : pause_;
   connect_timer_.SetAfter(runtime::Jittered(pause, loop_));
   pause_ = runtime::NextPause(pause_, kPauseMax);
@@ -88,9 +86,7 @@ void SchedulerLink::TryAt(const std::string& url) {
   std::erase(urls_, url);
   urls_.insert(urls_.begin() + (up_ ? 1 : 0), url);
   // The first address is never dropped.
-  if (urls_.size() > kAddressesMax && !runtime::Planted<"addresses-unlimited">())
-    urls_.erase(urls_.end() -
-                (urls_.back() == home_ && !runtime::Planted<"home-forgotten">() ? 2 : 1));
+  if (urls_.size() > kAddressesMax) urls_.erase(urls_.end() - (urls_.back() == home_ ? 2 : 1));
   if (up_) return;
   connect_timer_.Clear();
   if (peer_ != 0) van_->Disconnect(std::exchange(peer_, 0), absl::OkStatus());

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/base/mutants.h"
 #include "runtime/log/log.h"
 
 namespace leeway::node {
@@ -36,7 +35,7 @@ void SchedulerWatch::Start(const proto::Welcome& welcome) {
 }
 
 void SchedulerWatch::Redirect(const std::string& url) {
-  if (heartbeat_ == nullptr || runtime::Planted<"heartbeats-not-redirected">()) return;
+  if (heartbeat_ == nullptr) return;
   heartbeats_to_ = url;
   heartbeat_->Redirect(url);
 }
@@ -46,21 +45,15 @@ void SchedulerWatch::Redirect(const std::string& url) {
 // no map, and is taken for a member that does.
 void SchedulerWatch::OnAnswer(absl::Time sent) {
   owner_->OnSchedulerAnswered(sent);
-  if (runtime::Planted<"lost-dial-waited-for">()) return;
-  const absl::Duration patience = runtime::Planted<"handshake-cut-short">()
-                                      ? absl::ZeroDuration()
-                                      : HandshakeMax(failure_timeout_);
-  link_->ConnectAnewIfTryingSinceBefore(sent - patience, heartbeats_to_);
+  link_->ConnectAnewIfTryingSinceBefore(sent - HandshakeMax(failure_timeout_), heartbeats_to_);
 }
 
 // Heartbeats without an answer are not silence if the scheduler was heard on the link.
 void SchedulerWatch::OnSilence(absl::Duration heartbeats) {
-  const absl::Duration silent = runtime::Planted<"link-not-counted-as-heard">()
-                                    ? heartbeats
-                                    : std::min(heartbeats, loop_->Now() - link_->heard());
+  const absl::Duration silent = std::min(heartbeats, loop_->Now() - link_->heard());
   if (silent <= failure_timeout_) return HeardAgain();
   const absl::Duration patience = config_->scheduler_timeout;
-  if (silent > patience && !runtime::Planted<"silence-without-end">()) {
+  if (silent > patience) {
     return owner_->OnSchedulerLost(absl::UnavailableError(
         absl::StrCat("the scheduler at ", link_->url(), " has not answered heartbeats for ",
                      absl::FormatDuration(patience), " (LEEWAY_SCHEDULER_TIMEOUT_MS)")));
@@ -78,7 +71,7 @@ void SchedulerWatch::OnSilence(absl::Duration heartbeats) {
 void SchedulerWatch::HeardAgain() {
   if (!silent_since_.has_value()) return;
   silent_since_.reset();
-  if (!runtime::Planted<"heard-again-untold">()) owner_->OnSchedulerHeard(true);
+  owner_->OnSchedulerHeard(true);
   runtime::LogInfo("the scheduler at ", link_->url(), " is heard again");
 }
 

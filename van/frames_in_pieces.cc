@@ -4,16 +4,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/base/mutants.h"
 
 namespace leeway::van {
 
 void FramesInPieces::AddTo(Payload* payload, std::uint64_t bytes) {
   frames_.push_back({.left = bytes, .place = payload->size()});
   payload->emplace_back();
-  if (runtime::Planted<"frames-taken-when-announced">()) {
-    Allocate(&frames_.back(), payload).IgnoreError();
-  }
 }
 
 absl::Status FramesInPieces::Take(const std::byte* from, std::uint64_t bytes, Payload* payload) {

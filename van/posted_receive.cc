@@ -1,7 +1,5 @@
 #include "van/posted_receive.h"
 
-#include "runtime/base/mutants.h"
-
 namespace leeway::van {
 
 ReceiveHandle& ReceiveHandle::operator=(ReceiveHandle&& other) noexcept {
@@ -17,7 +15,7 @@ ReceiveHandle& ReceiveHandle::operator=(ReceiveHandle&& other) noexcept {
 void ReceiveHandle::Revoke() {
   if (receive_ == nullptr) return;
   const std::shared_ptr<PostedReceive> receive = std::exchange(receive_, nullptr);
-  if (!runtime::Planted<"revoked-stays-posted">()) receive->to_ = nullptr;
+  receive->to_ = nullptr;
   if (const auto posted = posted_.lock()) posted->Revoked(peer_, token_, receive.get());
 }
 
@@ -36,12 +34,11 @@ std::shared_ptr<const PostedReceive> PostedReceives::Find(PeerId peer, std::uint
   const auto of_peer = by_peer_.find(peer);
   if (of_peer == by_peer_.end()) return nullptr;
   const auto found = of_peer->second.find(token);
-  if (found == of_peer->second.end() ||
-      (found->second.use_count() != 1 && !runtime::Planted<"posted-for-two-frames">())) {
+  if (found == of_peer->second.end() || found->second.use_count() != 1) {
     return nullptr;
   }
   std::shared_ptr<PostedReceive> receive = found->second.lock();
-  const bool fits = receive->bytes() == bytes || runtime::Planted<"posted-of-another-length">();
+  const bool fits = receive->bytes() == bytes;
   return fits && receive->to() != nullptr ? receive : nullptr;
 }
 
@@ -51,7 +48,7 @@ const std::byte* PostedReceives::Answered(PeerId peer, std::uint64_t token) {
   const auto found = of_peer->second.find(token);
   if (found == of_peer->second.end()) return nullptr;
   const std::shared_ptr<PostedReceive> receive = found->second.lock();
-  if (!runtime::Planted<"answered-stays-posted">()) of_peer->second.erase(found);
+  of_peer->second.erase(found);
   receive->answered_ = true;
   return receive->to();
 }
@@ -61,12 +58,11 @@ void PostedReceives::Revoked(PeerId peer, std::uint64_t token, const PostedRecei
   if (of_peer == by_peer_.end()) return;
   const auto found = of_peer->second.find(token);
   // Another one with the same token may have been posted since.
-  if (found == of_peer->second.end() ||
-      (found->second.lock().get() != receive && !runtime::Planted<"later-posted-is-revoked">())) {
+  if (found == of_peer->second.end() || found->second.lock().get() != receive) {
     return;
   }
   of_peer->second.erase(found);
-  if (on_revoked_ && !runtime::Planted<"revoked-untold">()) on_revoked_(peer, token);
+  if (on_revoked_) on_revoked_(peer, token);
 }
 
 }  // namespace leeway::van

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/base/mutants.h"
 
 namespace leeway::ps {
 
@@ -24,17 +23,14 @@ absl::Status Policy::Supports(const Consistency& consistency) {
 
 PushDecision Policy::Push(std::uint64_t clock, std::uint64_t closed) const {
   if (!consistency_.is_bsp()) return {.hold = false, .clock = clock};
-  return {
-      .hold = true,
-      .clock = runtime::Planted<"late-push-to-closed-clock">() ? clock : std::max(clock, closed)};
+  return {.hold = true, .clock = std::max(clock, closed)};
 }
 
 PullDecision Policy::Pull(proto::Op op, std::uint64_t clock, std::uint64_t slowest) const {
   PullDecision decision;
   // In BSP a push takes effect when its clock closes, so what a push-pull returns is the view of
   // the next clock.
-  const bool next = consistency_.is_bsp() && op == proto::Op::kPushPull &&
-                    !runtime::Planted<"push-pull-sees-its-own-clock-open">();
+  const bool next = consistency_.is_bsp() && op == proto::Op::kPushPull;
   decision.effective = next ? clock + 1 : clock;
   // slowest + staleness ≥ effective, without the sum: it would overflow for ASP.
   const std::uint64_t allowed = std::min(consistency_.staleness, decision.effective);
@@ -44,7 +40,6 @@ PullDecision Policy::Pull(proto::Op op, std::uint64_t clock, std::uint64_t slowe
 }
 
 std::uint64_t Policy::Staleness(std::uint64_t effective, std::uint64_t slowest) {
-  if (runtime::Planted<"staleness-told-too-small">()) return 0;
   return effective > slowest ? effective - slowest : 0;
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/base/mutants.h"
 
 namespace leeway::ps {
 namespace {
@@ -18,10 +17,8 @@ void WorkerClocks::Set(std::uint32_t rank, std::uint64_t incarnation, proto::Wor
   Worker& worker = it->second;
   if (worker.counts()) Uncount(worker.clock);
   if (is_new || worker.incarnation != incarnation) {
-    if (!is_new && worker.clock > 0 && !runtime::Planted<"replaced-worker-not-counted">())
-      replaced_.push_back({.rank = rank, .worker = worker});
-    const bool apart = late && !runtime::Planted<"late-workers-waited-for-at-once">();
-    worker = {.incarnation = incarnation, .since = apart ? kNotEntered : 0};
+    if (!is_new && worker.clock > 0) replaced_.push_back({.rank = rank, .worker = worker});
+    worker = {.incarnation = incarnation, .since = late ? kNotEntered : 0};
   }
   worker.state = state;
   if (worker.counts()) Count(worker.clock);
@@ -46,7 +43,7 @@ bool WorkerClocks::Advance(std::uint32_t rank, std::uint64_t incarnation, std::u
   Worker& worker = it->second;
   if (worker.incarnation != incarnation || !worker.counts()) return false;
   if (clock == worker.clock) return false;
-  if (clock < worker.clock && !runtime::Planted<"clock-goes-back">()) return false;
+  if (clock < worker.clock) return false;
   Uncount(worker.clock);
   worker.clock = clock;
   Count(worker.clock);
@@ -62,8 +59,7 @@ void WorkerClocks::ForgetFrom(std::uint64_t clock) {
     if (worker.counts()) Count(worker.clock);
   }
   for (Replaced& replaced : replaced_) {
-    if (!runtime::Planted<"replaced-kept-after-step-down">())
-      replaced.worker.clock = std::min(replaced.worker.clock, clock);
+    replaced.worker.clock = std::min(replaced.worker.clock, clock);
   }
   UpdateSlowest();
 }

@@ -10,7 +10,6 @@
 
 #include "proto/messages/messages.h"
 #include "ps/consistency/policy.h"
-#include "runtime/base/mutants.h"
 
 namespace leeway::ps {
 
@@ -84,12 +83,7 @@ class WorkerClocks {
     std::uint64_t since = 0;
     proto::WorkerState state = proto::WorkerState::kDead;
 
-    bool counts() const {
-      const bool alive =
-          state == proto::WorkerState::kAlive ||
-          (state == proto::WorkerState::kDead && runtime::Planted<"the-dead-are-waited-for">());
-      return alive && since != kNotEntered;
-    }
+    bool counts() const { return state == proto::WorkerState::kAlive && since != kNotEntered; }
     bool has_ended(std::uint64_t iteration) const {
       return clock > iteration && since <= iteration;
     }

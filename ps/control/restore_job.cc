@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/base/mutants.h"
 #include "runtime/base/status_macros.h"
 
 namespace leeway::ps {
@@ -18,8 +17,7 @@ struct RestoreJob::Needed {
 };
 
 void RestoreJob::AnswerAgain() {
-  if (reply_.has_value() && !runtime::Planted<"restored-said-once">())
-    setup_.tell_scheduler(*reply_);
+  if (reply_.has_value()) setup_.tell_scheduler(*reply_);
 }
 
 void RestoreJob::Start() {
@@ -43,8 +41,7 @@ void RestoreJob::ReadManifests(std::uint32_t num_shards, const std::vector<bool>
   auto chain = ReadModelChain(setup_.files, restore_.directory);
   if (!chain.ok()) return Finish(chain.status());
   chain_ = *std::move(chain);
-  if (chain_.front().checksum != restore_.checksum &&
-      !runtime::Planted<"another-checkpoint-restored">()) {
+  if (chain_.front().checksum != restore_.checksum) {
     return Finish(absl::DataLossError(absl::StrCat(
         restore_.directory, " is another checkpoint here than where the scheduler runs (",
         checkpoint::kManifestName, " differs): every server needs the folder that LEEWAY_RESTORE ",
@@ -53,9 +50,7 @@ void RestoreJob::ReadManifests(std::uint32_t num_shards, const std::vector<bool>
   // With another number of shards, rows lie anywhere.
   const std::uint32_t saved = chain_.front().num_shards;
   for (std::uint32_t shard = saved; shard-- > 0;) {
-    if ((saved != num_shards && !runtime::Planted<"reads-own-shards-alone">()) ||
-        (shard < here.size() && here[shard]))
-      to_read_.push_back(shard);
+    if (saved != num_shards || (shard < here.size() && here[shard])) to_read_.push_back(shard);
   }
   ReadNext();
 }

@@ -10,7 +10,6 @@
 #include "absl/strings/str_join.h"
 #include "proto/encoding/encoding.h"
 #include "ps/control/endpoints.h"
-#include "runtime/base/mutants.h"
 #include "runtime/base/prefixed.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/log/log.h"
@@ -127,11 +126,10 @@ void Server::Drain(absl::Status why) {
 // It says which process it is: it may be taken for dead, and another one have its rank.
 void Server::AskToBeDrained() {
   std::vector<std::string> itself = {absl::StrCat("server:", *rank_)};
-  if (!runtime::Planted<"asks-for-its-rank">()) itself.push_back(absl::StrCat("node:", node_));
+  itself.push_back(absl::StrCat("node:", node_));
   const absl::Status sent = membership_->Send(
       proto::Admin{.request = 1, .command = "drain", .arguments = std::move(itself)});
   if (!sent.ok()) runtime::LogDebug("asking to be drained: ", sent.message());
-  if (runtime::Planted<"drain-asked-once">()) return;
   ask_timer_.SetAfter(setup_.config.resend_interval);
 }
 
@@ -239,7 +237,7 @@ void Server::OnMap(std::shared_ptr<const proto::ClusterMap> map) {
       if (seat.thread == nullptr) return;
       seat.thread->TakeMap(map, [this, version = map->version, missing] {
         control_->loop()->Post([this, version, missing] {
-          const bool all = --*missing == 0 || runtime::Planted<"map-acknowledged-by-one-thread">();
+          const bool all = --*missing == 0;
           if (all && membership_ != nullptr) membership_->AckMap(version);
         });
       });
@@ -271,7 +269,6 @@ void Server::TellLoad(std::uint32_t index, proto::LoadReport report) {
     std::map<std::uint32_t, proto::ShardLoad> all;
     loads_[index] = std::move(report.shards);
     for (const std::vector<proto::ShardLoad>& of_thread : loads_) {
-      if (runtime::Planted<"load-of-one-thread">()) all.clear();
       for (const proto::ShardLoad& load : of_thread) all[load.shard] = load;
     }
     if (index != 0 || membership_ == nullptr) return;
@@ -336,7 +333,6 @@ void Server::Install(const proto::InstallTable& install) {
       [reply, results, send] {
         for (const absl::Status& result : *results) {
           reply->result.Update(result);
-          if (runtime::Planted<"one-thread-installs">()) break;
         }
         send();
       });
@@ -349,9 +345,7 @@ void Server::OnSchedulerHeard(bool heard) {
 
 // Of what the scheduler waits, so that the lease is over first even where this clock is slower.
 void Server::OnSchedulerAnswered(absl::Time sent) {
-  if (runtime::Planted<"lease-from-answer">()) sent = control_->loop()->Now();
-  const double share = runtime::Planted<"lease-without-margin">() ? 1 : kLeaseShare;
-  SetLease(sent + share * failure_timeout_);
+  SetLease(sent + kLeaseShare * failure_timeout_);
 }
 
 void Server::SetLease(absl::Time until) {

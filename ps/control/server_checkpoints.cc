@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "checkpoint/folder.h"
 #include "ps/control/restore_job.h"
-#include "runtime/base/mutants.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/files/file_system.h"
 #include "runtime/log/log.h"
@@ -69,10 +68,8 @@ void ServerCheckpoints::GiveUp(const absl::Status& why) {
 // ---- before the cut ----
 
 void ServerCheckpoints::On(const proto::CheckpointPrepare& prepare) {
-  if (prepare.checkpoint < newest_ && !runtime::Planted<"older-prepare-obeyed">()) return;
-  if (prepare.checkpoint == newest_ && save_ != nullptr &&
-      !runtime::Planted<"late-prepare-gives-up-the-cut">())
-    return;  // it is further already
+  if (prepare.checkpoint < newest_) return;
+  if (prepare.checkpoint == newest_ && save_ != nullptr) return;  // it is further already
   newest_ = prepare.checkpoint;
   GiveUp(absl::AbortedError("another checkpoint has begun"));
   struct Found {
@@ -123,11 +120,9 @@ void ServerCheckpoints::SayNewestClock(std::uint64_t checkpoint) {
 // ---- the cut ----
 
 void ServerCheckpoints::On(const proto::CheckpointCut& cut) {
-  if (cut.checkpoint < newest_ && !runtime::Planted<"older-cut-obeyed">()) return;
-  if (save_ != nullptr && cut.checkpoint == newest_ &&
-      !runtime::Planted<"repeated-cut-begins-anew">()) {
-    if (save_->reported && !runtime::Planted<"written-said-once">())
-      setup_.tell_scheduler(save_->report);
+  if (cut.checkpoint < newest_) return;
+  if (save_ != nullptr && cut.checkpoint == newest_) {
+    if (save_->reported) setup_.tell_scheduler(save_->report);
     return;
   }
   newest_ = cut.checkpoint;
@@ -185,18 +180,15 @@ void ServerCheckpoints::Write(const std::shared_ptr<Save>& save,
 void ServerCheckpoints::OnWritten(const std::shared_ptr<Save>& save,
                                   absl::StatusOr<proto::CheckpointFile> file) {
   ++save->written;
-  if (!runtime::Planted<"unwritten-counts">()) save->report.result.Update(file.status());
+  save->report.result.Update(file.status());
   if (file.ok()) save->report.files.push_back(*std::move(file));
   ReportIfOver(save);
 }
 
 void ServerCheckpoints::ReportIfOver(const std::shared_ptr<Save>& save) {
   const bool failed = !save->report.result.ok();
-  if (save->reported || save->given_up ||
-      (!save->begun && !runtime::Planted<"reported-before-all-began">()))
-    return;
-  if (!failed && save->written < save->shards && !runtime::Planted<"written-before-all-are">())
-    return;
+  if (save->reported || save->given_up || !save->begun) return;
+  if (!failed && save->written < save->shards) return;
   if (failed) {
     save->given_up = true;
     save->report.files.clear();

@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "proto/encoding/encoding.h"
 #include "ps/data/status_json.h"
-#include "runtime/base/mutants.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/log/log.h"
 
@@ -79,7 +78,7 @@ void DataThread::SetPlace(const proto::Welcome& welcome) {
 
 void DataThread::TakeMap(std::shared_ptr<const proto::ClusterMap> map,
                          absl::AnyInvocable<void()> taken) {
-  if (map->version <= state_.map->version && !runtime::Planted<"older-map-taken-by-shards">()) {
+  if (map->version <= state_.map->version) {
     if (taken != nullptr) taken();
     return;
   }
@@ -98,7 +97,7 @@ void DataThread::TakeMap(std::shared_ptr<const proto::ClusterMap> map,
   if (new_epoch) ticks_.OnNewEpoch();
   for (auto& [id, replica] : state_.replicas.all()) {
     if (!replica->leads()) continue;
-    if (new_epoch && !runtime::Planted<"early-not-refused-in-new-epoch">()) {
+    if (new_epoch) {
       replica->shard().RefuseEarly(
           absl::AbortedError(absl::StrCat("epoch ", state_.map->epoch, " has begun")));
     }
@@ -150,7 +149,7 @@ void DataThread::FollowTableSettings() {
 
 void DataThread::SayTakenIfSo() {
   if (map_taken_ == nullptr) return;
-  if (state_.replicas.AwaitHandover() && !runtime::Planted<"map-taken-before-handover">()) return;
+  if (state_.replicas.AwaitHandover()) return;
   std::exchange(map_taken_, nullptr)();
 }
 
@@ -307,7 +306,7 @@ void DataThread::Dispatch(van::PeerId peer, const van::Identity& sender, proto::
 // The van limits the work for guests, as tools are; ReaderTurns limits that for readers' pulls
 // alone.
 bool DataThread::MayAskForStatus(const van::Identity& sender) {
-  return sender.role != Role::kReader || runtime::Planted<"reader-asks-for-status">();
+  return sender.role != Role::kReader;
 }
 
 // The scheduler came back at another address, and repeats this until this server has been there.
@@ -316,7 +315,7 @@ void DataThread::OnSchedulerMoved(van::PeerId peer, const van::Identity& sender,
                                   const proto::SchedulerMoved& moved) {
   const bool ours = sender.cluster == state_.cluster && moved.cluster == state_.cluster;
   const bool allowed = ours && sender.role == Role::kScheduler;
-  if (!allowed && !runtime::Planted<"scheduler-moved-by-anybody">()) {
+  if (!allowed) {
     return state_.connections.Violation(
         peer, absl::PermissionDeniedError(
                   absl::StrCat("only the scheduler of this cluster says where it is; this peer is "
@@ -352,9 +351,9 @@ void DataThread::OnHousekeeping() {
     replica->Pump();
     // The last word of what is committed may be lost; and the predecessor hears that this server
     // lives.
-    if (!runtime::Planted<"commit-said-once">()) replica->Acknowledge();
+    replica->Acknowledge();
   }
-  if (!runtime::Planted<"links-not-reported">()) reports_.ReportLinks();
+  reports_.ReportLinks();
   reports_.ReportLoad();
   rates_.Note(setup_.loop->Now(), state_.counters, van_->counters());
   reports_.LogStragglers();

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/base/mutants.h"
 
 namespace leeway::ps {
 
@@ -36,7 +35,7 @@ void ReaderTurns::DropPeer(van::PeerId peer) {
   const auto found = queues_.find(peer);
   if (found == queues_.end()) return;
   requests_ -= found->second.requests.size();
-  if (!runtime::Planted<"lost-readers-bytes-kept">()) bytes_ -= found->second.bytes;
+  bytes_ -= found->second.bytes;
   queues_.erase(found);
 }
 

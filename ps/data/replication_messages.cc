@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/messages/chain.h"
-#include "runtime/base/mutants.h"
 
 namespace leeway::ps {
 
@@ -67,8 +66,7 @@ void ReplicationMessages::AnswerForeignRequest(const Peer& server, van::PeerId p
 
 void ReplicationMessages::CheckIsolation() {
   state_->replicas.context().isolated =
-      !scheduler_heard_ && (state_->loop->Now() - replica_heard_ > failure_timeout_ ||
-                            runtime::Planted<"isolated-though-replicas-are-heard">());
+      !scheduler_heard_ && state_->loop->Now() - replica_heard_ > failure_timeout_;
 }
 
 }  // namespace leeway::ps

@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "ps/data/handlers.h"
-#include "runtime/base/mutants.h"
 #include "runtime/base/status_macros.h"
 
 namespace leeway::ps {
@@ -26,7 +25,7 @@ void Requests::OnRequest(const van::Identity& sender, Inbound inbound) {
 // (Replies) and of time (ReaderTurns) is limited, as that of unknown peers.
 absl::Status Requests::CheckReader(const van::Identity& reader,
                                    const proto::Request& request) const {
-  if (reader.cluster != state_->cluster && !runtime::Planted<"reader-of-another-cluster">()) {
+  if (reader.cluster != state_->cluster) {
     return absl::PermissionDeniedError(
         absl::StrCat("this reader belongs to another cluster: it says ", reader.cluster,
                      "; check LEEWAY_SCHEDULER"));
@@ -35,7 +34,7 @@ absl::Status Requests::CheckReader(const van::Identity& reader,
     return absl::PermissionDeniedError(
         "a request names another incarnation than the hello of its sender");
   }
-  if (request.op != proto::Op::kPull && !runtime::Planted<"reader-may-push">()) {
+  if (request.op != proto::Op::kPull) {
     return absl::PermissionDeniedError("a reader (LEEWAY_READ_ONLY=1) has sent a push");
   }
   return absl::OkStatus();
@@ -61,8 +60,7 @@ void Requests::ServeReader(Inbound inbound) {
   }
   const std::uint32_t shard = inbound.request.id.shard;
   Replica* const replica = state_->replicas.Find(shard);
-  const bool there =
-      replica != nullptr && (replica->is_head() || runtime::Planted<"reader-at-a-follower">());
+  const bool there = replica != nullptr && replica->is_head();
   if (!there) return state_->connections.Refuse(inbound, NotHere(shard));
   if (absl::Status ready = replica->CanTake(inbound.request); !ready.ok()) {
     return state_->connections.Refuse(inbound, ready);
@@ -124,7 +122,7 @@ absl::Status Requests::CheckEpoch(std::uint64_t epoch) const {
   if (state_->map->epoch == 0) {
     return absl::UnavailableError("this server does not serve before the cluster is complete");
   }
-  if (epoch == state_->map->epoch || runtime::Planted<"request-of-another-epoch">()) {
+  if (epoch == state_->map->epoch) {
     return absl::OkStatus();
   }
   const std::string text = absl::StrCat("the request is of epoch ", epoch,

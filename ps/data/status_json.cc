@@ -8,7 +8,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "ps/data/stragglers.h"
-#include "runtime/base/mutants.h"
 
 namespace leeway::ps {
 namespace {
@@ -164,9 +163,7 @@ Json ClocksOf(const std::vector<const Replica*>& replicas) {
     for (const WorkerClocks::WorkerClock& worker : replica->shard().clocks().Living()) {
       auto [it, is_new] = slowest.try_emplace(worker.rank, worker.clock);
       if (is_new) continue;
-      it->second = runtime::Planted<"clock-of-the-fastest-shard">()
-                       ? std::max(it->second, worker.clock)
-                       : std::min(it->second, worker.clock);
+      it->second = std::min(it->second, worker.clock);
     }
   }
   Json clocks = Json::array();

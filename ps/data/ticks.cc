@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/base/mutants.h"
 
 namespace leeway::ps {
 
@@ -20,8 +19,8 @@ void Ticks::OnTick(van::PeerId peer, const van::Identity& sender, proto::ClockTi
   }
   // The worker repeats the tick until it is acknowledged, by which time the maps agree.
   if (!worker.ok() || state_->map->epoch == 0) return;
-  if (tick.epoch != state_->map->epoch && !runtime::Planted<"tick-of-another-epoch">()) return;
-  if (tick.clock >= kClockMax && !runtime::Planted<"tick-beyond-clocks">()) {
+  if (tick.epoch != state_->map->epoch) return;
+  if (tick.clock >= kClockMax) {
     return state_->connections.Violation(
         peer, absl::InvalidArgumentError(
                   absl::StrCat("a tick of clock ", tick.clock, "; clocks are below ", kClockMax)));
@@ -66,10 +65,9 @@ void Ticks::AcknowledgeIfDue(WorkerRecord* worker) {
   if (worker->tick_clock == 0) return;
   for (const auto& [id, replica] : state_->replicas.all()) {
     if (!replica->is_head()) continue;
-    if (!replica->leads() && runtime::Planted<"tick-acknowledged-in-handover">()) continue;
     if (!replica->leads()) return;
     const std::uint64_t counted = replica->shard().clocks().ClockOf(worker->entry.rank);
-    if (counted < worker->tick_clock && !runtime::Planted<"tick-acknowledged-early">()) return;
+    if (counted < worker->tick_clock) return;
   }
   SendAck(worker->tick_peer, std::exchange(worker->tick_clock, 0));
 }
@@ -81,7 +79,7 @@ void Ticks::SendAck(van::PeerId peer, std::uint64_t clock) {
 }
 
 void Ticks::OnNewEpoch() {
-  if (!runtime::Planted<"ticks-kept-over-epoch">()) state_->workers.ForgetTicks();
+  state_->workers.ForgetTicks();
   stable_told_ = 0;
 }
 
@@ -119,7 +117,7 @@ void Ticks::OnEnter(van::PeerId peer, const van::Identity& sender, const proto::
   // The worker repeats it until it is answered.
   if (!worker.ok() || enter.epoch != state_->map->epoch || state_->map->epoch == 0) return;
   for (const auto& [id, replica] : state_->replicas.all()) {
-    if (replica->is_head() && !replica->leads() && !runtime::Planted<"enters-during-handover">()) {
+    if (replica->is_head() && !replica->leads()) {
       return;
     }
   }
@@ -137,12 +135,7 @@ void Ticks::OnEnter(van::PeerId peer, const van::Identity& sender, const proto::
     if (!replica->leads()) continue;
     ++round->missing;
     const std::uint64_t clock = replica->shard().Enter(enter.worker, enter.incarnation);
-    const bool largest = !runtime::Planted<"enters-at-the-last-shard">();
-    round->reply.clock = largest ? std::max(round->reply.clock, clock) : clock;
-    if (runtime::Planted<"enter-answered-too-soon">()) {
-      arrived();
-      continue;
-    }
+    round->reply.clock = std::max(round->reply.clock, clock);
     replica->WhenCommitted(arrived);
   }
   arrived();

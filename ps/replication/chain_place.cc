@@ -4,7 +4,6 @@
 #include <iterator>
 
 #include "proto/messages/chain.h"
-#include "runtime/base/mutants.h"
 
 namespace leeway::ps {
 namespace {
@@ -27,8 +26,7 @@ std::vector<Peer> PeersAt(const proto::ClusterMap& map,
 bool IsAlive(const proto::ClusterMap& map, const Peer& peer) {
   return std::any_of(map.servers.begin(), map.servers.end(), [&](const auto& server) {
     return server.alive && server.rank == peer.place.server_rank &&
-           (server.incarnation == peer.incarnation ||
-            runtime::Planted<"restarted-head-is-the-old">());
+           server.incarnation == peer.incarnation;
   });
 }
 

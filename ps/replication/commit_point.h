@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "ps/replication/log/uncommitted.h"
-#include "runtime/base/mutants.h"
 #include "runtime/memory/byte_budget.h"
 
 namespace leeway::ps {
@@ -27,12 +26,12 @@ class CommitPoint {
   std::uint64_t committed(std::uint64_t index) const { return gating_ ? committed_ : index; }
   // Nothing is committed from now on that the successor does not have; or everything is.
   void SetGating(bool gating, std::uint64_t index) {
-    if (gating && !gating_ && !runtime::Planted<"committed-goes-on-ungated">()) committed_ = index;
+    if (gating && !gating_) committed_ = index;
     gating_ = gating;
   }
   // The successor has everything up to `committed`. True if that is news.
   bool Advance(std::uint64_t committed) {
-    if (!gating_ || (committed <= committed_ && !runtime::Planted<"commit-goes-back">())) {
+    if (!gating_ || committed <= committed_) {
       return false;
     }
     committed_ = committed;
@@ -71,13 +70,13 @@ class CommitPoint {
 
 inline bool CommitPoint::UpdateStable(std::uint64_t index, std::uint64_t closed) {
   const std::uint64_t before = stable_;
-  if (committed(index) == index || runtime::Planted<"stable-before-committed">()) {
+  if (committed(index) == index) {
     closings_.clear();
     stable_ = std::max(stable_, closed);
   } else {
     for (; !closings_.empty() && closings_.front().first <= committed(index);
          closings_.pop_front()) {
-      if (!runtime::Planted<"stable-grows-late">()) stable_ = closings_.front().second;
+      stable_ = closings_.front().second;
     }
     if (closed > (closings_.empty() ? stable_ : closings_.back().second)) {
       closings_.emplace_back(index, closed);

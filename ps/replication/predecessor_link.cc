@@ -1,33 +1,24 @@
 #include "ps/replication/predecessor_link.h"
 
-#include "runtime/base/mutants.h"
-
 namespace leeway::ps {
 
 PredecessorLink::Verdict PredecessorLink::Judge(const Peer& sender, van::PeerId connection,
                                                 const proto::Replicate& header, bool leads) {
-  bool mine = predecessor_.has_value() && predecessor_->peer.server() == sender.server();
-  if (runtime::Planted<"entry-of-anybody">()) {
-    if (!mine) receiver_.Forget();
-    if (!mine) predecessor_ = Predecessor{.peer = sender};
-    mine = true;
-  }
+  const bool mine = predecessor_.has_value() && predecessor_->peer.server() == sender.server();
   const bool late = header.epoch < (mine ? predecessor_->since : 0);
-  if (!mine || (late && !runtime::Planted<"entry-of-earlier-epoch">())) {
+  if (!mine || late) {
     if (!mine) stray_ = Stray{sender.server(), connection, header.stream};
     // One without a stream says that there is nothing to hand over; to acknowledge it would be to
     // ask for the handover.
-    const bool repeated = leads && header.kind == proto::LogEntryKind::kHandoverEnd &&
-                          header.stream != 0 &&
-                          !runtime::Planted<"repeated-handover-end-unanswered">();
+    const bool repeated =
+        leads && header.kind == proto::LogEntryKind::kHandoverEnd && header.stream != 0;
     return repeated ? Verdict::kRepeatedHandoverEnd : Verdict::kIgnore;
   }
   predecessor_->connection = connection;
   const bool of_handover =
       header.kind == proto::LogEntryKind::kHeld || header.kind == proto::LogEntryKind::kHandoverEnd;
   // The old head has heard of the handover first. It is asked for it when the map is here.
-  if (of_handover && !leads && !awaited_.has_value() &&
-      !runtime::Planted<"handover-before-map">()) {
+  if (of_handover && !leads && !awaited_.has_value()) {
     return Verdict::kIgnore;
   }
   if (header.stream == 0) {
@@ -38,8 +29,7 @@ PredecessorLink::Verdict PredecessorLink::Judge(const Peer& sender, van::PeerId 
     case ReplicationReceiver::Verdict::kOld:
       return Verdict::kIgnore;
     case ReplicationReceiver::Verdict::kUnknown:
-      return runtime::Planted<"unknown-stream-unanswered">() ? Verdict::kIgnore
-                                                             : Verdict::kUnknownStream;
+      return Verdict::kUnknownStream;
     case ReplicationReceiver::Verdict::kSeen:
     case ReplicationReceiver::Verdict::kGap:
       return Verdict::kAcknowledge;
@@ -54,7 +44,7 @@ bool PredecessorLink::Set(const std::optional<Peer>& wanted, std::uint64_t epoch
   if (predecessor_.has_value() && wanted == predecessor_->peer) return false;
   if (!predecessor_.has_value() && !wanted.has_value()) return false;
   predecessor_.reset();
-  if (!runtime::Planted<"receiver-kept-for-new-predecessor">()) receiver_.Forget();
+  receiver_.Forget();
   if (!wanted.has_value()) return true;
   predecessor_ = Predecessor{.peer = *wanted, .since = epoch};
   if (stray_.has_value() && stray_->sender == wanted->server()) {
@@ -65,17 +55,14 @@ bool PredecessorLink::Set(const std::optional<Peer>& wanted, std::uint64_t epoch
 }
 
 void PredecessorLink::OnPeerDown(van::PeerId connection) {
-  if (predecessor_.has_value() && predecessor_->connection == connection &&
-      !runtime::Planted<"acknowledges-over-the-dead">())
+  if (predecessor_.has_value() && predecessor_->connection == connection)
     predecessor_->connection = 0;
   if (stray_.has_value() && stray_->connection == connection) stray_.reset();
 }
 
 bool PredecessorLink::IsAbout(const proto::LeadNow& lead) const {
   if (!awaited_.has_value()) return false;
-  const bool other = awaited_->place.server_rank != lead.from;
-  if (other && !runtime::Planted<"lead-now-of-another-server">()) return false;
-  return lead.epoch >= awaited_since_ || runtime::Planted<"lead-now-of-another-handover">();
+  return awaited_->place.server_rank == lead.from && lead.epoch >= awaited_since_;
 }
 
 }  // namespace leeway::ps

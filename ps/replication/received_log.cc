@@ -1,25 +1,22 @@
 #include "ps/replication/received_log.h"
 
 #include "absl/strings/str_cat.h"
-#include "runtime/base/mutants.h"
 
 namespace leeway::ps {
 
 void ReceivedLog::TakeUpdate(LogEntry update) {
-  if (update.header.index == shard_->index() + 1 || runtime::Planted<"update-out-of-turn">())
-    updates_.push_back(std::move(update));
+  if (update.header.index == shard_->index() + 1) updates_.push_back(std::move(update));
 }
 
 absl::Status ReceivedLog::TakeEntry(const LogEntry& entry, bool joining,
                                     std::vector<LogEntry>* updates, Outcome* outcome) {
   *outcome = Outcome::kNothing;
   const std::uint64_t index = entry.header.index;
-  if (joining && !transfer_begun_ && !runtime::Planted<"entry-before-transfer">()) {
+  if (joining && !transfer_begun_) {
     return absl::FailedPreconditionError("an entry of the log before the state");
   }
-  if (index <= shard_->index() && !runtime::Planted<"entry-applied-again">())
-    return absl::OkStatus();
-  if (broken_ || (index != shard_->index() + 1 && !runtime::Planted<"entry-out-of-turn">())) {
+  if (index <= shard_->index()) return absl::OkStatus();
+  if (broken_ || index != shard_->index() + 1) {
     return absl::InternalError(
         absl::StrCat("entry ", index, " of the log cannot follow entry ", shard_->index()));
   }
@@ -28,7 +25,7 @@ absl::Status ReceivedLog::TakeEntry(const LogEntry& entry, bool joining,
   if (followed.ok()) {
     *outcome = Outcome::kApplied;
   } else if (absl::IsFailedPrecondition(followed)) {
-    if (!runtime::Planted<"updates-lost-on-second-try">()) updates_ = std::move(*updates);
+    updates_ = std::move(*updates);
   } else {
     broken_ = true;
     *outcome = Outcome::kBroken;
@@ -41,24 +38,22 @@ absl::Status ReceivedLog::BeginTransfer(const LogEntry& begin, bool joining) {
   shard_->ImportBegin(begin);
   transfer_begun_ = true;
   broken_ = false;
-  if (!runtime::Planted<"state-of-an-earlier-transfer">()) has_state_ = false;
+  has_state_ = false;
   return absl::OkStatus();
 }
 
 absl::Status ReceivedLog::TakePiece(const LogEntry& piece) {
-  if (!transfer_begun_ && !runtime::Planted<"piece-without-begin">())
+  if (!transfer_begun_)
     return absl::FailedPreconditionError("a piece of a state transfer without its begin");
   return shard_->LoadPiece(piece);
 }
 
-void ReceivedLog::EndTransfer() {
-  has_state_ = transfer_begun_ || runtime::Planted<"transfer-end-without-begin">();
-}
+void ReceivedLog::EndTransfer() { has_state_ = transfer_begun_; }
 
 void ReceivedLog::OnNewPredecessor() {
-  if (!runtime::Planted<"updates-kept-for-new-predecessor">()) updates_.clear();
-  if (!runtime::Planted<"handed-kept-for-new-predecessor">()) handed_over_.clear();
-  if (!runtime::Planted<"state-kept-for-new-predecessor">()) transfer_begun_ = has_state_ = false;
+  updates_.clear();
+  handed_over_.clear();
+  transfer_begun_ = has_state_ = false;
 }
 
 }  // namespace leeway::ps

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/base/mutants.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/log/log.h"
 
@@ -47,7 +46,7 @@ void Replica::Broken(const absl::Status& why) {
 void Replica::Confirm() {
   if (!leads_) return;
   if (waiting_.NeedConfirm()) {
-    if (!runtime::Planted<"confirm-not-logged">()) shard_.LogConfirm();
+    shard_.LogConfirm();
     waiting_.NoteConfirm();
   }
   if (!commit_.gating()) OnCommitted();
@@ -69,7 +68,7 @@ void Replica::UpdateStable() {
 }
 
 absl::Status Replica::CanTake(const proto::Request& request) const {
-  if (!leads_ && !runtime::Planted<"serves-before-handover">()) {
+  if (!leads_) {
     return absl::UnavailableError(absl::StrCat("shard ", shard_.id(),
                                                received_.broken()
                                                    ? " is not served here any more"
@@ -77,19 +76,16 @@ absl::Status Replica::CanTake(const proto::Request& request) const {
   }
   // The table was created while the scheduler took this server, which has not heard of that yet,
   // for dead.
-  if (context_->shards->tables.Find(request.table) == nullptr &&
-      !runtime::Planted<"unknown-table-refused">()) {
+  if (context_->shards->tables.Find(request.table) == nullptr) {
     return absl::UnavailableError(
         absl::StrCat("table ", request.table, " is not installed on this server yet"));
   }
-  if (HasPull(request.op) && context_->isolated && !place_.alone() &&
-      !runtime::Planted<"isolated-serves-pulls">()) {
+  if (HasPull(request.op) && context_->isolated && !place_.alone()) {
     return absl::UnavailableError(
         "this server has heard neither the scheduler nor another replica for "
         "LEEWAY_FAILURE_TIMEOUT_MS, so others may serve its shards by now");
   }
-  if (HasPush(request.op) && has_follower() && !context_->log.HasRoom(0) &&
-      !runtime::Planted<"log-limit-ignored">()) {
+  if (HasPush(request.op) && has_follower() && !context_->log.HasRoom(0)) {
     return absl::UnavailableError(
         absl::StrCat("this data thread keeps ", context_->log.bytes, " bytes that server ",
                      successor_.peer().place.server_rank,
@@ -104,22 +100,18 @@ void Replica::TakeMap(const proto::ClusterMap& map) {
   const std::optional<Peer> old_head = place_.head();
   const bool was_head = is_head(), was_joining = place_.is_joining();
   const bool changed = place_.TakeMap(map);
-  if (was_joining && is_member() && !received_.has_state() &&
-      !runtime::Planted<"membership-without-state">()) {
+  if (was_joining && is_member() && !received_.has_state()) {
     RefuseMembership();
   }
   was_replica_ = was_replica_ || !is_head();
 
-  if (leads_ && !is_head() &&
-      !(runtime::Planted<"leads-on-off-the-chain">() && place_.role() == ChainPlace::Role::kNone))
-    StepDown();
+  if (leads_ && !is_head()) StepDown();
   if (!is_head()) {
     predecessor_.StopAwaiting();
-  } else if (!was_head && old_head.has_value() && !runtime::Planted<"handover-not-awaited">()) {
+  } else if (!was_head && old_head.has_value()) {
     predecessor_.AwaitHandover(old_head, place_.epoch());
   }
-  if (awaits_handover() && !IsAlive(map, *predecessor_.awaited()) &&
-      !runtime::Planted<"handover-of-the-dead-awaited">()) {
+  if (awaits_handover() && !IsAlive(map, *predecessor_.awaited())) {
     predecessor_.StopAwaiting();
   }
   CheckPredecessor();
@@ -127,8 +119,7 @@ void Replica::TakeMap(const proto::ClusterMap& map) {
   if (is_head() && !leads_ && !awaits_handover()) TakeLead();
   if (!changed) return;
   // A replica that did not have the map yet may have ignored the entries sent before.
-  if (successor_.exists() && !runtime::Planted<"map-change-without-rewind">())
-    successor_->sender().Rewind();
+  if (successor_.exists()) successor_->sender().Rewind();
   Pump();
   Nudge();
 }
@@ -147,11 +138,8 @@ void Replica::TakeLead() {
   leads_ = true;
   waiting_.RestartConfirms();
   commit_.RestartStable();
-  shard_.BecomeHead(/*inherited=*/was_replica_ &&
-                    !runtime::Planted<"new-head-thinks-it-is-first">());
-  if (!runtime::Planted<"handed-over-forgotten">()) {
-    shard_.TakeOver(received_.ReleaseHandedOver());
-  }
+  shard_.BecomeHead(/*inherited=*/was_replica_);
+  shard_.TakeOver(received_.ReleaseHandedOver());
   UpdateStable();
 }
 
@@ -159,7 +147,7 @@ void Replica::TakeLead() {
 // most, so nothing is lost if this replica dies before it has handed it over.
 void Replica::StepDown() {
   leads_ = false;
-  if (!runtime::Planted<"answers-wait-on-after-step-down">()) waiting_.Clear();
+  waiting_.Clear();
   commit_.ForgetClosings();
   std::vector<LogEntry> rest =
       shard_.StepDown(absl::AbortedError(absl::StrCat("epoch ", place_.epoch(), " has begun")));
@@ -219,9 +207,8 @@ void Replica::CheckSuccessor() {
 
 void Replica::BeginSuccessor(const Peer& peer, bool joining) {
   successor_.Begin(peer, joining, place_.epoch(), Now());
-  SetGating(!joining && !runtime::Planted<"new-follower-not-waited-for">());
+  SetGating(!joining);
   if (joining) return BeginTransferIfDue();
-  if (runtime::Planted<"uncommitted-not-sent-to-new-follower">()) return;
   for (const LogEntry& entry : commit_.uncommitted()) successor_->Append(entry);
 }
 
@@ -244,9 +231,9 @@ void Replica::BeginTransferIfDue() {
 // committed before, it is sent before the end of the transfer.
 void Replica::EndTransferIfDue() {
   if (!successor_.TransferIsSent()) return;
-  if (shard_.HoldsUnkept() && !runtime::Planted<"transfer-ends-with-firm-pushes">()) return;
+  if (shard_.HoldsUnkept()) return;
   successor_.EndTransfer(shard_.index());
-  if (!runtime::Planted<"transfer-not-waited-for">()) SetGating(true);
+  SetGating(true);
   Pump();
 }
 
@@ -271,12 +258,11 @@ void Replica::OnEntry(const Peer& sender, van::PeerId connection, LogEntry entry
     case PredecessorLink::Verdict::kAcknowledge:
       break;
     case PredecessorLink::Verdict::kTake:
-      if (stream != predecessor_.stream() && !runtime::Planted<"updates-of-old-stream">())
-        received_.OnNewStream();
+      if (stream != predecessor_.stream()) received_.OnNewStream();
       if (absl::Status taken = TakeReceived(std::move(entry)); !taken.ok()) {
         runtime::LogWarning("shard ", shard_.id(), ": what server ", sender.place.server_rank,
                             " sent is not taken: ", taken.message());
-        if (!runtime::Planted<"untaken-entry-counts">()) return;  // it will be sent again
+        return;  // it will be sent again
       }
       predecessor_.NoteTaken(stream, number);
   }
@@ -324,10 +310,8 @@ absl::Status Replica::TakeEntry(LogEntry entry) {
   }
   if (outcome != ReceivedLog::Outcome::kApplied) return taken;
   if (has_follower()) {
-    if (!runtime::Planted<"updates-not-passed-on">()) {
-      for (LogEntry& update : updates) Log(std::move(update));
-    }
-    if (!runtime::Planted<"log-not-passed-on">()) Log(std::move(entry));
+    for (LogEntry& update : updates) Log(std::move(update));
+    Log(std::move(entry));
   }
   if (!commit_.gating()) OnCommitted();
   return absl::OkStatus();
@@ -338,14 +322,13 @@ absl::Status Replica::TakeEntry(LogEntry entry) {
 // committed.
 void Replica::Acknowledge() {
   if (predecessor_.peer() == nullptr || predecessor_.stream() == 0) return;
-  const proto::ReplicateAck ack{
-      .shard = shard_.id(),
-      .stream = predecessor_.stream(),
-      .entry = predecessor_.received(),
-      .committed = runtime::Planted<"received-told-as-committed">() ? shard_.index() : committed()};
+  const proto::ReplicateAck ack{.shard = shard_.id(),
+                                .stream = predecessor_.stream(),
+                                .entry = predecessor_.received(),
+                                .committed = committed()};
   if (predecessor_.connection() != 0) {
     context_->replies->SendBack(predecessor_.connection(), ack);
-  } else if (!runtime::Planted<"acknowledges-only-there">()) {
+  } else {
     context_->host->SendTo(*predecessor_.peer(), ack, {});
   }
 }
@@ -358,13 +341,11 @@ void Replica::OnAck(const Peer& sender, van::PeerId connection, const proto::Rep
   if (ack.stream == 0) return TakeHandoverRequest(sender, connection);
   if (!mine) return;
   ReplicationSender& stream = successor_->sender();
-  if (ack.stream != stream.stream() && !runtime::Planted<"ack-of-other-stream">()) return;
+  if (ack.stream != stream.stream()) return;
   // The successor has had other predecessors since this stream began, and forgotten what it had of
   // it. That it has not seen the beginning does not say so: it may have seen it since.
-  if (ack.entry == 0 &&
-      (ack.since > successor_.since() || runtime::Planted<"late-word-restarts-stream">()) &&
-      stream.acked() > 0 && !successor_.handing_over() &&
-      !runtime::Planted<"restart-of-follower-ignored">()) {
+  if (ack.entry == 0 && ack.since > successor_.since() && stream.acked() > 0 &&
+      !successor_.handing_over()) {
     BeginSuccessor(Peer(successor_.peer()), successor_.joining());
     return Pump();
   }
@@ -377,9 +358,7 @@ void Replica::OnAck(const Peer& sender, van::PeerId connection, const proto::Rep
     successor_.End();
     return CheckSuccessor();
   }
-  const std::uint64_t committed = runtime::Planted<"commit-beyond-log">()
-                                      ? ack.committed
-                                      : std::min(ack.committed, shard_.index());
+  const std::uint64_t committed = std::min(ack.committed, shard_.index());
   if (commit_.Advance(committed)) OnCommitted();
   Pump();
 }
@@ -387,11 +366,11 @@ void Replica::OnAck(const Peer& sender, van::PeerId connection, const proto::Rep
 // A new head asks for the handover.
 void Replica::TakeHandoverRequest(const Peer& sender, van::PeerId connection) {
   if (successor_.IsServer(sender) && successor_.handing_over()) {
-    if (!runtime::Planted<"handover-rewind-forgotten">()) successor_->sender().Rewind();
+    successor_->sender().Rewind();
     return Pump();
   }
   const bool asks_rightly = place_.head().has_value() && place_.head()->server() == sender.server();
-  if (leads_ || !asks_rightly || runtime::Planted<"nothing-to-hand-over-unsaid">()) return;
+  if (leads_ || !asks_rightly) return;
   proto::Replicate nothing{.shard = shard_.id(), .epoch = place_.epoch(), .stream = 0, .entry = 1};
   nothing.kind = proto::LogEntryKind::kHandoverEnd;
   context_->replies->SendBack(connection, nothing);
@@ -418,7 +397,6 @@ void Replica::ResendIfDue(absl::Time now) {
     return absl::StrCat("server ", successor_.peer().place.server_rank, ", last heard ",
                         absl::FormatDuration(ago), " ago");
   });
-  if (runtime::Planted<"resend-off">()) return;
   if (successor_.exists() && successor_->sender().RewindIfDue(now)) Pump();
 }
 
@@ -430,7 +408,6 @@ absl::Time Replica::due() const {
 void Replica::OnLinkUp(const proto::ShardOwner& place) {
   if (awaits_handover() && predecessor_.awaited()->place == place) Nudge();
   if (!successor_.exists() || !(successor_.peer().place == place)) return;
-  if (runtime::Planted<"link-up-unnoticed">()) return;
   successor_->sender().Rewind();
   BeginTransferIfDue();
   Pump();
@@ -443,7 +420,7 @@ void Replica::OnPeerDown(van::PeerId connection) {
 }
 
 void Replica::Nudge() {
-  if (awaits_handover() && !runtime::Planted<"handover-asked-once">()) {
+  if (awaits_handover()) {
     context_->host->SendTo(*predecessor_.awaited(), proto::ReplicateAck{.shard = shard_.id()}, {});
   }
   BeginTransferIfDue();

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "runtime/base/mutants.h"
 #include "runtime/log/log.h"
 
 namespace leeway::ps {
@@ -53,8 +52,7 @@ std::optional<proto::ShardOwner> Links::OnPeerUp(van::PeerId connection,
   if (it == links_.end()) return std::nullopt;
   Link& link = it->second;
   const std::optional<Peer> server = ServerOf(identity);
-  link.up = (server.has_value() && server->server() == link.peer.server()) ||
-            runtime::Planted<"link-to-another-server">();
+  link.up = server.has_value() && server->server() == link.peer.server();
   if (link.up) return link.peer.place;
   van_->Disconnect(connection, absl::OkStatus());  // another process listens there now
   return std::nullopt;
@@ -70,7 +68,7 @@ bool Links::OnPeerDown(van::PeerId connection) {
 std::optional<Peer> Links::ServerOf(const van::Identity& identity) const {
   if (identity.role != Role::kServer) return std::nullopt;
   for (const proto::ServerEntry& server : map_->servers) {
-    const bool alive = server.alive || runtime::Planted<"entry-of-dead-server">();
+    const bool alive = server.alive;
     if (alive && server.node == identity.node && server.incarnation == identity.incarnation) {
       return Peer{.place = {.server_rank = server.rank}, .incarnation = server.incarnation};
     }

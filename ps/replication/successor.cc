@@ -3,8 +3,6 @@
 #include <iterator>
 #include <utility>
 
-#include "runtime/base/mutants.h"
-
 namespace leeway::ps {
 
 Successor::~Successor() {
@@ -17,7 +15,7 @@ void Successor::BeginTransfer(LogEntry begin, std::vector<LogEntry> pieces) {
 }
 
 void Successor::Append(LogEntry entry) {
-  if (pieces_.empty() && (backlog_.empty() || runtime::Planted<"backlog-overtaken">())) {
+  if (pieces_.empty() && backlog_.empty()) {
     sender_.Append(std::move(entry));
     return;
   }
@@ -39,8 +37,7 @@ void Successor::Pump(absl::Time now, const std::function<bool(LogEntry*)>& send)
 
 // One at a time, so that pieces that are still to be sent hold no more memory than they must.
 bool Successor::QueueNext() {
-  const bool early = runtime::Planted<"backlog-before-pieces">() && !backlog_.empty();
-  std::deque<LogEntry>& from = pieces_.empty() || early ? backlog_ : pieces_;
+  std::deque<LogEntry>& from = pieces_.empty() ? backlog_ : pieces_;
   if (from.empty()) return false;
   if (&from == &backlog_) budget_->bytes -= from.front().bytes();
   sender_.Append(std::move(from.front()));

@@ -1,7 +1,5 @@
 #include "ps/replication/successor_link.h"
 
-#include "runtime/base/mutants.h"
-
 namespace leeway::ps {
 namespace {
 
@@ -14,9 +12,7 @@ constexpr double kSlowestLink = 4 << 20;
 void SuccessorLink::Begin(const Peer& peer, bool joining, std::uint64_t epoch, absl::Time now) {
   End();
   // Greater than any before it, of this start of the server.
-  const std::uint64_t stream =
-      (epoch << 24) +
-      ((runtime::Planted<"stream-number-again">() ? 1 : ++context_->streams) & 0xffffff);
+  const std::uint64_t stream = (epoch << 24) + (++context_->streams & 0xffffff);
   successor_ = std::make_unique<Successor>(peer, stream, context_->limits, &context_->log);
   heard_ = link_good_ = now;
   since_ = epoch;
@@ -24,22 +20,19 @@ void SuccessorLink::Begin(const Peer& peer, bool joining, std::uint64_t epoch, a
 }
 
 void SuccessorLink::End() {
-  if (std::exchange(transferring_, false) && !runtime::Planted<"transfers-not-given-back">())
-    --context_->transfers;
+  if (std::exchange(transferring_, false)) --context_->transfers;
   transfer_waits_ = joining_ = false;
   successor_.reset();
 }
 
 bool SuccessorLink::TakesLog() const {
-  return successor_ != nullptr && (!handing_over_ || runtime::Planted<"logs-to-the-next-head">()) &&
-         !transfer_waits_;
+  return successor_ != nullptr && !handing_over_ && !transfer_waits_;
 }
 
 // ---- state transfer ----
 
 bool SuccessorLink::MayBeginTransfer() const {
-  return transfer_waits_ && (context_->transfers < kTransfersAtOnce ||
-                             runtime::Planted<"transfers-at-once-unlimited">());
+  return transfer_waits_ && context_->transfers < kTransfersAtOnce;
 }
 
 void SuccessorLink::BeginTransfer(LogEntry begin, std::vector<LogEntry> pieces) {
@@ -66,8 +59,7 @@ void SuccessorLink::BeginHandover(std::vector<LogEntry> rest) {
 }
 
 bool SuccessorLink::HandoverIsOver() const {
-  return handing_over_ && successor_->CaughtUp() &&
-         (successor_->sender().all_acked() || runtime::Planted<"handover-over-when-sent">());
+  return handing_over_ && successor_->CaughtUp() && successor_->sender().all_acked();
 }
 
 // ---- the link ----
@@ -80,7 +72,7 @@ bool SuccessorLink::NothingToSend() const {
 
 std::optional<proto::LinkReport> SuccessorLink::Look(std::uint64_t epoch, absl::Time now,
                                                      absl::Duration patience) {
-  if (NothingToSend() && !(successor_ != nullptr && runtime::Planted<"idle-link-is-dead">())) {
+  if (NothingToSend()) {
     link_good_ = now;
   }
   if (now - link_good_ <= patience) return std::nullopt;

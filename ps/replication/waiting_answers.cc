@@ -5,21 +5,19 @@
 
 #include "absl/strings/str_cat.h"
 #include "ps/table/inbound.h"
-#include "runtime/base/mutants.h"
 
 namespace leeway::ps {
 
 // After the lease another replica may be the head, so that what is read here may be of the past.
 // Not where no other can be: what is committed without any is all that there is.
 bool WaitingAnswers::NeedsProof() const {
-  if (runtime::Planted<"proof-not-asked">()) return false;
   return commit_->gating() && context_->shards->loop->Now() >= context_->lease_until;
 }
 
 void WaitingAnswers::Answer(van::PeerId peer, proto::Reply reply, Payload payload,
                             absl::Time deadline) {
   const bool proof = HasPull(reply.op) && NeedsProof();
-  if ((AllIsCommitted() && !proof) || runtime::Planted<"acknowledge-before-replicated">()) {
+  if (AllIsCommitted() && !proof) {
     context_->replies->SendReply(peer, std::move(reply), std::move(payload));
     return;
   }
@@ -34,15 +32,14 @@ void WaitingAnswers::Answer(van::PeerId peer, proto::Reply reply, Payload payloa
 absl::Status WaitingAnswers::AnswerReader(van::PeerId peer, proto::Reply reply, Payload payload,
                                           absl::Time deadline) {
   const bool proof = NeedsProof();
-  if ((AllIsCommitted() && !proof) || runtime::Planted<"read-uncommitted">()) {
+  if (AllIsCommitted() && !proof) {
     context_->replies->SendReply(peer, std::move(reply), std::move(payload));
     return absl::OkStatus();
   }
   Waiting waiting;
   waiting.reader_bytes = kRequestOverheadBytes;
   for (const runtime::Buffer& frame : payload) waiting.reader_bytes += frame.size();
-  if ((!context_->readers.HasRoom(waiting.reader_bytes) &&
-       !runtime::Planted<"reader-bytes-unlimited">()) ||
+  if (!context_->readers.HasRoom(waiting.reader_bytes) ||
       waiting_.size() >= kAnswersWaitingMax / 2) {
     return absl::UnavailableError(
         absl::StrCat("answers of ", context_->readers.bytes,
@@ -72,11 +69,11 @@ void WaitingAnswers::WhenCommitted(std::function<void()> then) {
 // With `proof`: for an entry that is logged from now on.
 void WaitingAnswers::Wait(Waiting waiting, bool proof) {
   const std::size_t most = waiting.then == nullptr ? kAnswersWaitingMax : 2 * kAnswersWaitingMax;
-  if (waiting_.size() >= most && !runtime::Planted<"answers-unlimited">()) {
+  if (waiting_.size() >= most) {
     ++context_->shards->counters->replies_unsent;
     return;
   }
-  waiting.index = shard_->index() + (proof && !runtime::Planted<"proof-of-the-past">() ? 1 : 0);
+  waiting.index = shard_->index() + (proof ? 1 : 0);
   if (proof) {
     confirm_at_ = waiting.index;
     context_->host->ConfirmSoon(shard_->id());
@@ -88,12 +85,10 @@ void WaitingAnswers::Wait(Waiting waiting, bool proof) {
 }
 
 void WaitingAnswers::Release(std::uint64_t committed) {
-  while (!waiting_.empty() &&
-         waiting_.front().index <=
-             committed + (runtime::Planted<"answers-one-entry-early">() ? 1 : 0)) {
+  while (!waiting_.empty() && waiting_.front().index <= committed) {
     Waiting next = std::move(waiting_.front());
     waiting_.pop_front();
-    if (!runtime::Planted<"reader-bytes-kept">()) Uncharge(next);
+    Uncharge(next);
     if (next.then != nullptr) {
       next.then();
     } else {
@@ -104,17 +99,16 @@ void WaitingAnswers::Release(std::uint64_t committed) {
 
 // A worker that gave up without an answer would blame this server.
 void WaitingAnswers::RefuseOverdue(absl::Time now, absl::FunctionRef<std::string()> awaited) {
-  if (now < first_deadline_ || runtime::Planted<"overdue-answers-wait-on">()) return;
+  if (now < first_deadline_) return;
   first_deadline_ = absl::InfiniteFuture();
   std::deque<Waiting> left;
   for (Waiting& waiting : std::exchange(waiting_, {})) {
     if (waiting.deadline > now) {
-      if (!runtime::Planted<"later-deadline-forgotten">())
-        first_deadline_ = std::min(first_deadline_, waiting.deadline);
+      first_deadline_ = std::min(first_deadline_, waiting.deadline);
       left.push_back(std::move(waiting));
       continue;
     }
-    if (!runtime::Planted<"overdue-reader-bytes-kept">()) Uncharge(waiting);
+    Uncharge(waiting);
     proto::Reply reply = std::move(waiting.reply);
     reply.result = Overdue(waiting, reply.op, shard_->id(), awaited(), now);
     reply.keys = reply.elements = reply.version = 0;
@@ -141,8 +135,7 @@ absl::Status WaitingAnswers::Overdue(const Waiting& waiting, proto::Op op, std::
 
 void WaitingAnswers::DropReader(van::PeerId peer) {
   std::erase_if(waiting_, [&](const Waiting& waiting) {
-    const bool lost =
-        waiting.peer == peer && waiting.reader_bytes > 0 && !runtime::Planted<"lost-reader-kept">();
+    const bool lost = waiting.peer == peer && waiting.reader_bytes > 0;
     if (lost) Uncharge(waiting);
     return lost;
   });

@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "ps/shard/state/log_entry_conversion.h"
-#include "runtime/base/mutants.h"
 #include "runtime/base/status_macros.h"
 
 namespace leeway::ps {
@@ -32,17 +31,13 @@ absl::Status FollowPush(const LogEntry& entry, ShardState* state) {
   LEEWAY_RETURN_IF_ERROR(
       state->stores.Of(table, *table.FindSettings(header.table_settings))->Apply(ToPush(entry)));
   ++state->context->counters->pushes_followed;
-  if (!runtime::Planted<"followed-pushed-until-not-noted">()) {
-    state->pushed_until = std::max(state->pushed_until, header.clock + 1);
-  }
+  state->pushed_until = std::max(state->pushed_until, header.clock + 1);
   state->sessions.NoteTold(header.map_version);
   ClientSession* const session =
       state->sessions.OfTold({header.worker, header.incarnation}, header.map_version);
   if (session == nullptr) return absl::OkStatus();
   RequestOrder& order = session->orders[kAtOnce];
-  if (!runtime::Planted<"followed-push-not-noted">()) {
-    order.Admit(std::max(order.admitted(), header.sequence));
-  }
+  order.Admit(std::max(order.admitted(), header.sequence));
   return absl::OkStatus();
 }
 
@@ -59,8 +54,7 @@ absl::Status FollowClose(const std::vector<LogEntry>& updates, const LogEntry& e
     LEEWAY_RETURN_IF_ERROR(store->MakeVersion(aggregate.block, header.clock + 1,
                                               aggregate.learning_rate, ToVersionBy(update)));
   }
-  if (!runtime::Planted<"followed-clock-not-closed">())
-    state->closed = std::max(state->closed, header.clock + 1);
+  state->closed = std::max(state->closed, header.clock + 1);
   state->sessions.Take(header.workers, header.map_version);
   return absl::OkStatus();
 }
@@ -79,9 +73,7 @@ absl::Status FollowLog(const std::vector<LogEntry>& updates, const LogEntry& ent
                        ShardState* state) {
   const proto::Replicate& header = entry.header;
   // All that could be missing is looked for before anything is changed.
-  if (!runtime::Planted<"followed-half-on-missing-table">()) {
-    for (const LogEntry& update : updates) LEEWAY_RETURN_IF_ERROR(CheckKnown(update, state));
-  }
+  for (const LogEntry& update : updates) LEEWAY_RETURN_IF_ERROR(CheckKnown(update, state));
   switch (header.kind) {
     case proto::LogEntryKind::kPush:
       LEEWAY_RETURN_IF_ERROR(FollowPush(entry, state));
@@ -96,8 +88,7 @@ absl::Status FollowLog(const std::vector<LogEntry>& updates, const LogEntry& ent
       LEEWAY_RETURN_IF_ERROR(FollowVersion(entry, state));
       break;
     case proto::LogEntryKind::kRefusal:
-      if (!runtime::Planted<"followed-refusals-ignored">())
-        state->sessions.TakeRefusals(header.refusals, header.map_version);
+      state->sessions.TakeRefusals(header.refusals, header.map_version);
       break;
     case proto::LogEntryKind::kConfirm:
       break;

@@ -6,7 +6,6 @@
 
 #include "ps/shard/state/log_entry_conversion.h"
 #include "ps/store/checks.h"
-#include "runtime/base/mutants.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/log/log.h"
 
@@ -16,7 +15,7 @@ void OpenClocks::Hold(const Table& table, std::uint64_t clock, const Inbound& in
                       PushView push, std::uint64_t bytes) {
   const proto::Request& request = inbound.request;
   if (clock != request.clock) ++state_->context->counters->late_pushes;
-  if (!state_->effects->provisional() && !runtime::Planted<"firm-not-noted">()) {
+  if (!state_->effects->provisional()) {
     unkept_until_ = std::max(unkept_until_, clock + 1);
   }
   const bool dense = request.kind == TableKind::kDense;
@@ -38,14 +37,13 @@ bool OpenClocks::HoldsUnkept() const {
 
 void OpenClocks::Close(std::uint64_t clock) {
   ClosedClock closed = contributions_.Take(clock);
-  state_->closed =
-      std::max(state_->closed, clock + (runtime::Planted<"closes-a-clock-short">() ? 0 : 1));
+  state_->closed = std::max(state_->closed, clock + 1);
   ++state_->context->counters->clocks_closed;
   for (auto& [target, list] : closed) CloseTarget(clock, target, std::move(list));
   LogEntry entry;
   entry.header.kind = proto::LogEntryKind::kClose;
   entry.header.clock = clock;
-  if (state_->effects->has_follower() && !runtime::Planted<"close-without-windows">()) {
+  if (state_->effects->has_follower()) {
     entry.header.workers = state_->ExportSessions();
   }
   state_->AppendToLog(std::move(entry));
@@ -63,21 +61,17 @@ void OpenClocks::CloseTarget(std::uint64_t clock, const Target& target,
     if (!state_->clocks.HasEnded(worker.first, worker.second, clock)) left_within.insert(worker);
     // Null: the worker has left, or another process has its rank.
     ClientSession* const session = state_->sessions.Find(worker);
-    if (session != nullptr && !runtime::Planted<"in-state-not-noted">()) {
-      const bool last = runtime::Planted<"in-state-of-the-last-target">();
-      session->in_state = std::max(last ? 0 : session->in_state, contribution.sequence);
+    if (session != nullptr) {
+      session->in_state = std::max(session->in_state, contribution.sequence);
     }
     pushes.push_back(std::move(contribution.push));
   }
   const Table& table = *state_->context->tables.Find(target.table);
   const std::uint32_t contributors =
-      state_->clocks.CountEnded(clock) + (runtime::Planted<"divisor-without-those-who-left">()
-                                              ? 0
-                                              : static_cast<std::uint32_t>(left_within.size()));
+      state_->clocks.CountEnded(clock) + static_cast<std::uint32_t>(left_within.size());
   absl::Status applied = ApplyAndLog(table, clock, pushes, contributors);
   // Rows that do not fit together were found before anything was changed.
-  if (absl::IsInvalidArgument(applied) && table.spec().kind == TableKind::kRagged &&
-      !runtime::Planted<"misfits-drop-everything">()) {
+  if (absl::IsInvalidArgument(applied) && table.spec().kind == TableKind::kRagged) {
     DropMisfits(table, clock, list, &pushes);
     if (pushes.empty()) return;
     applied = ApplyAndLog(table, clock, pushes, contributors);
@@ -144,8 +138,7 @@ std::vector<LogEntry> OpenClocks::HandOver() {
                              const Contribution& contribution) {
     entries.push_back(HeldEntry(*state_->context->tables.Find(target.table), clock, contribution));
   });
-  if (runtime::Planted<"handover-without-held">()) entries.clear();
-  if (!runtime::Planted<"held-kept-after-step-down">()) contributions_.Clear();
+  contributions_.Clear();
   unkept_until_ = 0;
   return entries;
 }

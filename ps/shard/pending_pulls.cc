@@ -2,8 +2,6 @@
 
 #include <tuple>
 
-#include "runtime/base/mutants.h"
-
 namespace leeway::ps {
 
 bool PendingPulls::IdLess::operator()(const proto::RequestId& a, const proto::RequestId& b) const {
@@ -78,7 +76,7 @@ std::map<PendingPulls::Key, PendingPull>::iterator PendingPulls::Erase(
     std::map<Key, PendingPull>::iterator it, PendingPull* taken) {
   PendingPull& pull = it->second;
   bytes_ -= pull.inbound.bytes();
-  if (!runtime::Planted<"pending-pull-not-given-back">()) budget_->bytes -= pull.inbound.bytes();
+  budget_->bytes -= pull.inbound.bytes();
   by_id_.erase(pull.inbound.request.id);
   by_deadline_.erase({pull.deadline, it->first});
   *taken = std::move(pull);

@@ -9,20 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "ps/shard/state/answers.h"
 #include "ps/shard/state/log_entry_conversion.h"
-#include "runtime/base/mutants.h"
 #include "runtime/base/status_macros.h"
 
 namespace leeway::ps {
 namespace {
-
-// The known bug messages-since-another.
-void LoseFirstMessage(PullResult* pulled) {
-  if (pulled->parts.size() < 2) return;
-  const std::uint64_t first_bytes = pulled->parts.front().bytes;
-  pulled->parts.erase(pulled->parts.begin());
-  const runtime::Buffer& all = pulled->payload[0];
-  pulled->payload[0] = all.Part(first_bytes, all.size() - first_bytes);
-}
 
 // The frames that are kept of a pull that waits: its keys. A push that came along has been taken.
 std::size_t FramesOfPending(const Table& table, const Inbound& inbound) {
@@ -63,19 +53,14 @@ absl::Status Pulls::CheckRoom(const Table& table, const Inbound& inbound) const 
   const Policy& policy = table.SettingsFor(request.clock).policy;
   const bool held = policy.Push(request.clock, state_->closed).hold;
   const bool waits = policy.Pull(request.op, request.clock, state_->clocks.slowest()).hold;
-  if (!waits || runtime::Planted<"push-pull-refused-too-late">()) return absl::OkStatus();
-  return state_->CheckRoomToHold(
-      (held && !runtime::Planted<"push-pull-charged-in-part">() ? inbound.bytes() : 0) +
-      BytesOfPending(table, inbound));
+  if (!waits) return absl::OkStatus();
+  return state_->CheckRoomToHold((held ? inbound.bytes() : 0) + BytesOfPending(table, inbound));
 }
 
 void Pulls::ServeOrHold(const Table& table, Inbound inbound) {
   const proto::Request& request = inbound.request;
   const Policy& policy = table.SettingsFor(request.clock).policy;
   PullDecision decision = policy.Pull(request.op, request.clock, state_->clocks.slowest());
-  if (runtime::Planted<"hold-released-early">() && decision.hold) {
-    decision.hold = --decision.needed > state_->clocks.slowest();
-  }
   if (decision.hold && !state_->context->test_only_never_hold) {
     Hold(table, std::move(inbound), decision);
   } else {
@@ -89,7 +74,7 @@ void Pulls::Serve(const Table& table, const Inbound& inbound, std::uint64_t need
   PullView view = ToPull(inbound);
   // Clocks are closed one by one, and pending pulls answered in between: what is pulled is of the
   // clock that was closed last, however far all workers have gone on.
-  const bool closed_ones = table.is_bsp() && !runtime::Planted<"serves-a-later-view">();
+  const bool closed_ones = table.is_bsp();
   const std::uint64_t slowest =
       closed_ones ? std::max(state_->closed, needed) : state_->clocks.slowest();
   view.codec = table.codec_schedule().KnownAt(slowest);
@@ -101,13 +86,10 @@ void Pulls::Serve(const Table& table, const Inbound& inbound, std::uint64_t need
     const absl::Status made =
         store->MakeVersion(view.block, slowest, std::numeric_limits<double>::quiet_NaN(), by);
     if (!made.ok()) return RefusePull(*state_, inbound, made);
-    if (!runtime::Planted<"version-not-logged">()) {
-      state_->AppendToLog(VersionEntry(table, view.block, by));
-    }
+    state_->AppendToLog(VersionEntry(table, view.block, by));
   }
   absl::StatusOr<PullResult> pulled = PullFrom(store, view);
   if (!pulled.ok()) return RefusePull(*state_, inbound, pulled.status());
-  if (runtime::Planted<"messages-since-another">()) LoseFirstMessage(&*pulled);
   proto::Reply reply = ReplyTo(inbound.request);
   reply.slowest_clock = pulled->slowest.value_or(state_->clocks.slowest());
   reply.coded = pulled->coded;
@@ -127,8 +109,7 @@ void Pulls::Read(const Table& table, const Inbound& inbound) {
   absl::StatusOr<PullResult> pulled = PullFrom(state_->stores.Of(table), view);
   if (!pulled.ok()) return Refuse(*state_, inbound, pulled.status());
   proto::Reply reply = ReplyTo(inbound.request);
-  const bool ahead = runtime::Planted<"reader-clock-ahead">();
-  reply.slowest_clock = ahead ? state_->clocks.fastest() : ClockOfContent(table);
+  reply.slowest_clock = ClockOfContent(table);
   reply.staleness = Policy::Staleness(reply.clock, reply.slowest_clock);
   reply.version = state_->index;
   Payload payload = TakeValues(*pulled, &reply);
@@ -141,8 +122,7 @@ void Pulls::Read(const Table& table, const Inbound& inbound) {
 
 // The table has all that living workers have pushed in clocks below this one.
 std::uint64_t Pulls::ClockOfContent(const Table& table) const {
-  const bool closed = table.is_bsp() && !runtime::Planted<"reader-clock-of-fastest-bsp">();
-  return closed ? state_->closed : state_->clocks.slowest();
+  return table.is_bsp() ? state_->closed : state_->clocks.slowest();
 }
 
 // ---- pulls that wait ----
@@ -160,7 +140,7 @@ void Pulls::Hold(const Table& table, Inbound inbound, const PullDecision& decisi
   pull.deadline = DeadlineOf(*state_, inbound);
   pull.inbound = std::move(inbound);
   pending_.Add(std::move(pull));
-  if (!runtime::Planted<"pending-pull-without-deadline">()) ArmTimer();
+  ArmTimer();
 }
 
 void Pulls::ServeNeeding(std::uint64_t needed) {
@@ -172,8 +152,7 @@ void Pulls::ServeNeeding(std::uint64_t needed) {
 
 void Pulls::RefuseAll(const absl::Status& why) {
   for (const PendingPull& pull : pending_.TakeAll()) {
-    if (!runtime::Planted<"pending-pulls-kept-after-step-down">())
-      Refuse(*state_, pull.inbound, why);
+    Refuse(*state_, pull.inbound, why);
   }
 }
 
@@ -181,7 +160,7 @@ void Pulls::OnTimer() {
   for (const PendingPull& pull : pending_.TakeExpired(state_->context->loop->Now())) {
     Refuse(*state_, pull.inbound, DeadlineExceeded(pull));
   }
-  if (!runtime::Planted<"deadline-timer-once">()) ArmTimer();
+  ArmTimer();
 }
 
 absl::Status Pulls::DeadlineExceeded(const PendingPull& pull) const {

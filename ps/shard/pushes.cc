@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "ps/shard/state/log_entry_conversion.h"
-#include "runtime/base/mutants.h"
 #include "runtime/base/status_macros.h"
 
 namespace leeway::ps {
@@ -21,7 +20,7 @@ absl::Status Pushes::CheckFinite(const Table& table, const proto::Request& reque
     LEEWAY_RETURN_IF_ERROR(state_->stores.Of(table)->Check(push));
     LEEWAY_ASSIGN_OR_RETURN(nonfinite, state_->stores.Of(table)->EncodedNonFinite(push));
   }
-  if (!nonfinite || runtime::Planted<"nonfinite-taken">()) return absl::OkStatus();
+  if (!nonfinite) return absl::OkStatus();
   ++state_->context->counters->nonfinite_pushes;
   if (table.SettingsAt(request.clock).spec.nonfinite != NonFinite::kRefuse) {
     return absl::OkStatus();
@@ -38,7 +37,7 @@ absl::Status Pushes::CheckOverflow(const Table& table, const proto::Request& req
     return absl::OkStatus();
   }
   LEEWAY_ASSIGN_OR_RETURN(const bool overflows, store.WouldOverflow(push));
-  if (!overflows || runtime::Planted<"overflow-taken">()) return absl::OkStatus();
+  if (!overflows) return absl::OkStatus();
   ++state_->context->counters->overflows;
   return absl::InvalidArgumentError(absl::StrCat(
       "a push of worker ", request.id.worker, " to table ", table.spec().name, " would make ",
@@ -97,12 +96,10 @@ absl::Status Pushes::Take(const Table& table, const Inbound& inbound, bool* held
   if (look_first && !decision.hold) {
     LEEWAY_RETURN_IF_ERROR(CheckOverflow(table, request, *store, push));
   }
-  if (!runtime::Planted<"table-memory-unlimited">())
-    LEEWAY_RETURN_IF_ERROR(store->CheckMemory(push));
+  LEEWAY_RETURN_IF_ERROR(store->CheckMemory(push));
   if (!decision.hold) return ApplyNow(table, settings, store, look_first, push, inbound, begun);
-  if (!runtime::Planted<"held-push-unchecked">()) LEEWAY_RETURN_IF_ERROR(store->Check(push));
-  if (!runtime::Planted<"held-pushes-unlimited">())
-    LEEWAY_RETURN_IF_ERROR(state_->CheckRoomToHold(bytes));
+  LEEWAY_RETURN_IF_ERROR(store->Check(push));
+  LEEWAY_RETURN_IF_ERROR(state_->CheckRoomToHold(bytes));
   open_clocks_->Hold(table, decision.clock, inbound, std::move(push), bytes);
   return absl::OkStatus();
 }
@@ -115,7 +112,7 @@ absl::Status Pushes::ApplyNow(const Table& table, const PreparedTableSettings& s
   // Before anything has changed, since there may be no memory for it.
   LogEntry entry = state_->effects->has_follower() ? PushEntry(inbound) : LogEntry();
   ShardCut* const cut = cuts_->current();
-  if (cut != nullptr && !runtime::Planted<"cut-after-the-push">()) {
+  if (cut != nullptr) {
     cut->BeforePush(table, request.clock);
   }
   bool nonfinite = false;
@@ -124,16 +121,12 @@ absl::Status Pushes::ApplyNow(const Table& table, const PreparedTableSettings& s
   *begun = true;
   if (nonfinite) ++state_->context->counters->nonfinite_pushes;
   state_->CountOverflow(store);
-  if (cut != nullptr && !runtime::Planted<"trailing-push-not-in-cut">()) {
+  if (cut != nullptr) {
     cut->AfterPush(table, inbound);
   }
-  if (!runtime::Planted<"pushed-until-not-noted">()) {
-    state_->pushed_until =
-        std::max(state_->pushed_until,
-                 request.clock + (runtime::Planted<"pushed-until-a-clock-short">() ? 0 : 1));
-  }
+  state_->pushed_until = std::max(state_->pushed_until, request.clock + 1);
   ++state_->context->counters->pushes_applied;
-  if (!runtime::Planted<"settings-not-logged">()) entry.header.table_settings = settings.number;
+  entry.header.table_settings = settings.number;
   state_->AppendToLog(std::move(entry));
   return absl::OkStatus();
 }

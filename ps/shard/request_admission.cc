@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "ps/shard/state/answers.h"
 #include "ps/shard/state/log_entry_conversion.h"
-#include "runtime/base/mutants.h"
 #include "runtime/base/status_macros.h"
 
 namespace leeway::ps {
@@ -25,10 +24,6 @@ ClientSession* RequestAdmission::Take(Inbound inbound) {
   switch (order.Judge(id.sequence, inbound.request.after)) {
     case RequestOrder::Verdict::kSeen: {
       ++state_->context->counters->duplicates;
-      if (runtime::Planted<"dedupe-off">()) {
-        Admit(std::move(inbound)).IgnoreError();
-        return nullptr;
-      }
       const absl::Status outcome = order.OutcomeOf(id.sequence);
       outcome.ok() ? AnswerAgain(session, kind, std::move(inbound))
                    : Refuse(*state_, inbound, outcome);
@@ -59,15 +54,13 @@ void RequestAdmission::AdmitNext(ClientSession* session, RequestClass kind, Inbo
   absl::Status outcome = Admit(std::move(inbound));
   if (outcome.ok()) return;
   // A worker that is answered UNAVAILABLE asks again in any case: there is nothing to remember.
-  if (pushes && !absl::IsUnavailable(outcome) && state_->effects->has_follower() &&
-      !runtime::Planted<"refusal-not-logged">()) {
+  if (pushes && !absl::IsUnavailable(outcome) && state_->effects->has_follower()) {
     state_->AppendToLog(RefusalEntry({.worker = id.worker,
                                       .incarnation = id.incarnation,
                                       .sequence = id.sequence,
                                       .held = kind == kHeld,
                                       .status = outcome}));
   }
-  if (runtime::Planted<"failure-not-remembered">()) return;
   session->orders[kind].RememberFailure(id.sequence, std::move(outcome));
 }
 
@@ -95,23 +88,20 @@ absl::Status RequestAdmission::Admit(Inbound inbound) {
 // A request that was admitted before, without failing, here or at an earlier head of the chain.
 void RequestAdmission::AnswerAgain(const ClientSession& session, RequestClass kind,
                                    Inbound inbound) {
-  if (pulls_->Redirect(inbound.request.id, inbound.peer) &&
-      !runtime::Planted<"pending-pull-answered-twice">())
-    return;
+  if (pulls_->Redirect(inbound.request.id, inbound.peer)) return;
   absl::StatusOr<const Table*> table = TableFor(inbound.request);
   if (!table.ok()) return Refuse(*state_, inbound, table.status());
   // Refusals of an earlier head are not known here, but the reason can be found again.
   if (HasPush(inbound.request.op) && inbound.request.id.sequence <= session.inherited[kind]) {
     const absl::Status fits = pushes_->CheckAgain(**table, inbound);
-    if (!fits.ok() && !runtime::Planted<"inherited-refusal-unseen">()) {
+    if (!fits.ok()) {
       return Refuse(*state_, inbound, fits);
     }
   }
   if (HasPull(inbound.request.op)) {
     pulls_->ServeOrHold(**table, std::move(inbound));
   } else {
-    const bool held = kind == kHeld && inbound.request.id.sequence > session.in_state &&
-                      !runtime::Planted<"held-again-called-applied">();
+    const bool held = kind == kHeld && inbound.request.id.sequence > session.in_state;
     Acknowledge(*state_, inbound, held);
   }
 }

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "proto/messages/limits.h"
-#include "runtime/base/mutants.h"
 
 namespace leeway::ps {
 
@@ -33,27 +32,20 @@ void Shard::SetWorker(const proto::WorkerEntry& entry) {
   if (!entry.late && start_clock != 0) state_.sessions.Enter(worker, start_clock, start_clock);
   ClientSession& session = state_.sessions.Of(worker);
   // The log may have spoken of it before the map did.
-  if (session.since != WorkerClocks::kNotEntered &&
-      !runtime::Planted<"log-before-map-forgotten">()) {
+  if (session.since != WorkerClocks::kNotEntered) {
     clocks.Enter(entry.rank, entry.incarnation, session.clock, session.since);
   }
-  if (clocks.slowest() < slowest_before && !runtime::Planted<"slowest-kept-over-return">())
-    state_.stores.ForgetSlowest();
-  if (!runtime::Planted<"tick-kept-over-return">()) session.tick_clock = 0;
+  if (clocks.slowest() < slowest_before) state_.stores.ForgetSlowest();
+  session.tick_clock = 0;
   // The admitted requests of a dead worker stay known: it may come back and send them again.
-  if (!runtime::Planted<"early-of-the-dead-kept">())
-    for (RequestOrder& order : session.orders) order.TakeAll();
+  for (RequestOrder& order : session.orders) order.TakeAll();
   if (entry.state == proto::WorkerState::kAlive) return;
-  if (!runtime::Planted<"pending-pulls-of-the-dead-kept">()) pulls_.DropWorker(entry.rank);
-  if (runtime::Planted<"last-pushes-of-leaving-discarded">()) {
-    open_clocks_.Discard(worker, clocks.ClockOf(entry.rank));
-  }
+  pulls_.DropWorker(entry.rank);
   if (entry.state == proto::WorkerState::kLeft) {
     state_.sessions.Drop(worker);
   } else {
-    if (runtime::Planted<"dead-worker-not-discarded">()) return;
-    state_.context->counters->pushes_discarded += open_clocks_.Discard(
-        worker, runtime::Planted<"ended-clocks-discarded">() ? 0 : clocks.ClockOf(entry.rank));
+    state_.context->counters->pushes_discarded +=
+        open_clocks_.Discard(worker, clocks.ClockOf(entry.rank));
   }
 }
 
@@ -62,20 +54,16 @@ std::uint64_t Shard::Enter(std::uint32_t rank, std::uint64_t incarnation) {
   if (clocks.SinceOf(rank) == WorkerClocks::kNotEntered) {
     // A head that has just taken over knows of workers' clocks what the log says: that they have
     // pushed in clocks, where nothing is held.
-    const bool anyone = clocks.living() != 0 && !runtime::Planted<"enters-at-the-slowest">();
+    const bool anyone = clocks.living() != 0;
     const std::uint64_t clock =
-        !anyone
-            ? state_.closed
-            : std::max(
-                  {state_.closed,
-                   clocks.fastest() + (runtime::Planted<"enters-beside-the-fastest">() ? 0 : 1),
-                   runtime::Planted<"enters-below-what-was-pushed">() ? 0 : state_.pushed_until});
+        !anyone ? state_.closed
+                : std::max({state_.closed, clocks.fastest() + 1, state_.pushed_until});
     state_.sessions.Enter({rank, incarnation}, clock, clock);
     LogEntry entry;
     entry.header.kind = proto::LogEntryKind::kEnter;
     entry.header.workers = {
         {.rank = rank, .incarnation = incarnation, .clock = clock, .since = clock}};
-    if (!runtime::Planted<"entry-of-worker-not-logged">()) state_.AppendToLog(std::move(entry));
+    state_.AppendToLog(std::move(entry));
   }
   return clocks.ClockOf(rank);
 }
@@ -91,10 +79,6 @@ bool Shard::TakeRequest(Inbound inbound) {
 
 void Shard::Read(Inbound inbound) {
   ++requests_;
-  if (runtime::Planted<"reader-counts">()) {
-    state_.clocks.Set(proto::kWorkersMax, inbound.request.id.incarnation,
-                      proto::WorkerState::kAlive);
-  }
   const absl::StatusOr<const Table*> table = admission_.TableFor(inbound.request);
   if (!table.ok()) return Refuse(state_, inbound, table.status());
   pulls_.Read(**table, inbound);
@@ -105,7 +89,7 @@ void Shard::RefuseEarly(const absl::Status& why) {
 }
 
 void Shard::DropPeer(van::PeerId peer) {
-  if (!runtime::Planted<"lost-connection-keeps-held">()) pulls_.DropPeer(peer);
+  pulls_.DropPeer(peer);
   state_.sessions.DropPeer(peer);
 }
 
@@ -117,7 +101,7 @@ void Shard::TakeTick(std::uint32_t rank, std::uint64_t incarnation, std::uint64_
   BeginsAt(worker, since);
   if (clock <= state_.clocks.ClockOf(rank)) return;
   ClientSession& session = state_.sessions.Of(worker);
-  if (clock < session.tick_clock && !runtime::Planted<"older-tick-replaces-newer">()) return;
+  if (clock < session.tick_clock) return;
   session.tick_clock = clock;
   session.tick_watermarks = watermarks;
   CountTickIfDue(worker, &session);
@@ -129,14 +113,13 @@ void Shard::BeginsAt(const WorkerKey& worker, std::uint64_t since) {
   const std::uint64_t let_in = state_.clocks.SinceOf(worker.first);
   if (state_.clocks.IncarnationOf(worker.first) != worker.second) return;
   if (let_in == WorkerClocks::kNotEntered || since <= let_in) return;
-  if (runtime::Planted<"begins-where-one-shard-says">()) return;
   state_.sessions.Enter(worker, since, since);
   CloseClocks();
 }
 
 bool Shard::CountTickIfDue(const WorkerKey& worker, ClientSession* session) {
   if (session->tick_clock == 0) return false;
-  if (!session->Reached(session->tick_watermarks) && !runtime::Planted<"clock-before-pushes">()) {
+  if (!session->Reached(session->tick_watermarks)) {
     return false;
   }
   const std::uint64_t clock = std::exchange(session->tick_clock, 0);
@@ -150,18 +133,13 @@ bool Shard::CountTickIfDue(const WorkerKey& worker, ClientSession* session) {
 // worker has jumped meanwhile.
 void Shard::CloseClocks() {
   const std::uint64_t slowest = state_.clocks.slowest();
-  const bool nobody_left =
-      state_.clocks.living() == 0 && !runtime::Planted<"last-clock-stays-open">();
+  const bool nobody_left = state_.clocks.living() == 0;
   for (;;) {
     const std::optional<std::uint64_t> closing = open_clocks_.First();
     const std::optional<std::uint64_t> needed = pulls_.FirstNeeded();
-    const bool may_close =
-        closing.has_value() &&
-        (nobody_left ||
-         *closing < slowest + (runtime::Planted<"closes-with-slowest-inside">() ? 1 : 0));
+    const bool may_close = closing.has_value() && (nobody_left || *closing < slowest);
     const bool may_serve = needed.has_value() && *needed <= slowest;
-    const bool first = may_close && runtime::Planted<"closes-before-it-serves">();
-    if (first || (may_close && (!may_serve || *closing < *needed))) {
+    if (may_close && (!may_serve || *closing < *needed)) {
       cuts_.BeforeClosing(*closing);
       open_clocks_.Close(*closing);
     } else if (may_serve) {
@@ -170,10 +148,8 @@ void Shard::CloseClocks() {
       break;
     }
   }
-  if (!runtime::Planted<"empty-clocks-stay-open">())
-    state_.closed = std::max(state_.closed, slowest);
-  state_.clocks.ForgetEndedBelow(
-      runtime::Planted<"closed-workers-forgotten-early">() ? kClockMax : state_.closed);
+  state_.closed = std::max(state_.closed, slowest);
+  state_.clocks.ForgetEndedBelow(state_.closed);
   cuts_.FinishIfDue();
   pulls_.ArmTimer();
 }
@@ -187,20 +163,18 @@ void Shard::LogConfirm() {
 // ---- changes of the head ----
 
 void Shard::BecomeHead(bool inherited) {
-  if (runtime::Planted<"feedback-lost-in-failover">() && inherited) state_.stores.LoseFeedback();
-  if (inherited && !runtime::Planted<"grace-time-forgotten">()) {
+  if (inherited) {
     state_.grace_until = state_.context->loop->Now() + state_.context->held_grace;
   }
   // The head before may have known of later clocks, and so have answered with the block itself, by
   // a codec that the table had from one of them on: no reader may now get an older version.
-  if (inherited && !runtime::Planted<"slowest-kept-in-failover">()) state_.stores.ForgetSlowest();
-  state_.sessions.RestartAsHead(
-      /*forget=*/runtime::Planted<"promote-without-windows">() && inherited);
+  if (inherited) state_.stores.ForgetSlowest();
+  state_.sessions.RestartAsHead();
   CloseClocks();
 }
 
 std::vector<LogEntry> Shard::StepDown(const absl::Status& why) {
-  if (!runtime::Planted<"cut-kept-after-step-down">()) cuts_.Abandon(why);
+  cuts_.Abandon(why);
   std::vector<LogEntry> rest = open_clocks_.HandOver();
   LogEntry end;
   end.header.kind = proto::LogEntryKind::kHandoverEnd;
@@ -213,7 +187,7 @@ std::vector<LogEntry> Shard::StepDown(const absl::Status& why) {
   RefuseEarly(why);
   // From here on it knows what the log says, like the others: if it leads again, it must not
   // believe that workers have ended clocks whose contributions it has given away.
-  if (!runtime::Planted<"clocks-known-after-step-down">()) state_.clocks.ForgetFrom(state_.closed);
+  state_.clocks.ForgetFrom(state_.closed);
   state_.sessions.RestartAsFollower(state_.closed);
   return rest;
 }
@@ -224,10 +198,9 @@ void Shard::TakeOver(const std::vector<LogEntry>& entries) {
       open_clocks_.TakeHeld(entry);
       continue;
     }
-    if (!runtime::Planted<"handover-without-closed">())
-      state_.closed = std::max(state_.closed, entry.header.clock);
+    state_.closed = std::max(state_.closed, entry.header.clock);
     state_.sessions.TakeHandover(entry.header.workers, entry.header.map_version);
-    if (!runtime::Planted<"handed-over-of-the-dead-kept">()) DiscardOfTheDead(entry.header.workers);
+    DiscardOfTheDead(entry.header.workers);
   }
   CloseClocks();
 }
@@ -245,7 +218,7 @@ void Shard::DiscardOfTheDead(const std::vector<proto::ClientSession>& handed_ove
 // ---- state transfer and checkpoints ----
 
 void Shard::ImportBegin(const LogEntry& begin) {
-  if (!runtime::Planted<"saved-kept-in-transfer">()) cuts_.ForgetSaved();
+  cuts_.ForgetSaved();
   ps::ImportBegin(begin, &state_);
 }
 

@@ -7,7 +7,6 @@
 #include "proto/messages/table_settings_schedule.h"
 #include "ps/store/factory/new_shard_store.h"
 #include "ps/store/feedback.h"
-#include "runtime/base/mutants.h"
 #include "runtime/base/status_macros.h"
 
 namespace leeway::ps {
@@ -20,7 +19,7 @@ constexpr std::size_t kSavedMax = 4;
 
 const SavedGenerations::ByTable* SavedGenerations::Find(const std::string& folder) const {
   for (const auto& [name, generations] : saved_) {
-    if (name == folder || runtime::Planted<"generation-of-another-folder">()) return &generations;
+    if (name == folder) return &generations;
   }
   return nullptr;
 }
@@ -54,9 +53,7 @@ ShardCut::ShardCut(const CutOrder& order, Tables* tables, const Stores* stores,
   }
 }
 
-ShardCut::~ShardCut() {
-  if (!runtime::Planted<"trailing-bytes-kept">()) trailing_budget_->bytes -= trailing_bytes_;
-}
+ShardCut::~ShardCut() { trailing_budget_->bytes -= trailing_bytes_; }
 
 bool ShardCut::ByClock(const Table& table) const { return by_clock_ || table.is_bsp(); }
 
@@ -68,7 +65,7 @@ void ShardCut::Freeze(std::uint32_t table, bool may_trail) {
   Frozen& frozen = frozen_[table];
   frozen.since = store->FreezeSince(since);
   // A trailing push needs the row that it changes, however old that is.
-  if (may_trail && since != 0 && !runtime::Planted<"trailing-rows-without-their-past">()) {
+  if (may_trail && since != 0) {
     frozen.full = store->Freeze();
   }
 }
@@ -77,21 +74,18 @@ void ShardCut::BeforePush(const Table& table, std::uint64_t clock) {
   if (frozen_.contains(table.id()) || !stores_->contains(table.id())) return;
   // A table that is not taken by its clock and was not there at the beginning is empty.
   if (!ByClock(table)) return Freeze(table.id(), /*may_trail=*/false);
-  const std::uint64_t first = order_.clock + (runtime::Planted<"frozen-a-clock-late">() ? 1 : 0);
-  if (clock >= first) Freeze(table.id(), /*may_trail=*/true);
+  if (clock >= order_.clock) Freeze(table.id(), /*may_trail=*/true);
 }
 
 void ShardCut::AfterPush(const Table& table, const Inbound& push) {
-  const bool later =
-      push.request.clock >= order_.clock + (runtime::Planted<"push-of-cut-clock-in-cut">() ? 1 : 0);
+  const bool later = push.request.clock >= order_.clock;
   if (later || !ByClock(table) || done_ == nullptr) return;
   const proto::RequestId& id = push.request.id;
   std::uint64_t& admitted = admitted_[{id.worker, id.incarnation}];
-  if (!runtime::Planted<"trailing-push-without-number">())
-    admitted = std::max(admitted, id.sequence);
+  admitted = std::max(admitted, id.sequence);
   const auto frozen = frozen_.find(table.id());
   if (frozen == frozen_.end()) return;
-  if (!trailing_budget_->HasRoom(push.bytes()) && !runtime::Planted<"trailing-unlimited">()) {
+  if (!trailing_budget_->HasRoom(push.bytes())) {
     return Fail(absl::ResourceExhaustedError(
         absl::StrCat("pushes of slower workers that belong to the checkpoint and came after it had "
                      "begun take more than LEEWAY_HELD_BYTES_MAX (",
@@ -102,12 +96,9 @@ void ShardCut::AfterPush(const Table& table, const Inbound& push) {
   frozen->second.has_trailing = true;
   PushView trailing = ToPush(push);
   EnsureOwned(&trailing);  // its worker is answered before the checkpoint is written
-  if (runtime::Planted<"trailing-push-counted-but-lacking">()) return;
   trailing_.push_back(
       {.table = table.id(),
-       .settings = proto::TableSettingsOf(
-           table.SettingsAt(runtime::Planted<"trailing-settings-of-now">() ? 0 : push.request.clock)
-               .spec),
+       .settings = proto::TableSettingsOf(table.SettingsAt(push.request.clock).spec),
        .push = std::move(trailing)});
 }
 
@@ -119,13 +110,9 @@ void ShardCut::Finish(std::vector<proto::ClientSession> sessions, ShardContent p
   FrozenShard frozen{.content = std::move(place), .trailing = std::move(trailing_)};
   ShardContent& content = frozen.content;
   content.clock = order_.clock;
-  content.base =
-      saved_->Find(base_folder_) != nullptr || runtime::Planted<"adds-to-what-it-has-not">()
-          ? order_.base
-          : "";
+  content.base = saved_->Find(base_folder_) != nullptr ? order_.base : "";
   for (proto::ClientSession& session : sessions) {
-    if (!runtime::Planted<"windows-beyond-the-cut">())
-      session.clock = std::min(session.clock, order_.clock);
+    session.clock = std::min(session.clock, order_.clock);
     const auto admitted = admitted_.find({session.rank, session.incarnation});
     session.admitted = admitted == admitted_.end() ? 0 : admitted->second;
   }
@@ -194,18 +181,16 @@ absl::Status ShardCuts::Begin(const CutOrder& order, ShardCut::Done done) {
   }
   // Which clocks' pushes an earlier head has applied is not known before all workers have been
   // heard.
-  if (bounded && state_->context->loop->Now() < state_->grace_until &&
-      !runtime::Planted<"cut-in-grace-time">()) {
+  if (bounded && state_->context->loop->Now() < state_->grace_until) {
     return absl::AbortedError(absl::StrCat("shard ", state_->id, " has just got another head"));
   }
   const bool past =
       (held && state_->closed > order.clock) || (bounded && state_->pushed_until > order.clock);
-  if (past && !runtime::Planted<"cut-of-a-past-clock">()) {
+  if (past) {
     return absl::OutOfRangeError(
         absl::StrCat("shard ", state_->id, " is beyond clock ", order.clock));
   }
-  ShardCut::Admitted admitted;
-  if (!runtime::Planted<"cut-without-admitted">()) admitted = state_->sessions.AdmittedAtOnce();
+  ShardCut::Admitted admitted = state_->sessions.AdmittedAtOnce();
   cut_ =
       std::make_unique<ShardCut>(order, &state_->context->tables, &state_->stores.all(), &saved_,
                                  &state_->context->trailing, std::move(admitted), std::move(done));
@@ -219,16 +204,14 @@ void ShardCuts::Abandon(const absl::Status& why) {
 }
 
 void ShardCuts::BeforeClosing(std::uint64_t clock) {
-  if (cut_ != nullptr &&
-      clock >= cut_->clock() + (runtime::Planted<"cut-after-its-clock-closes">() ? 1 : 0)) {
+  if (cut_ != nullptr && clock >= cut_->clock()) {
     Finish();
   }
 }
 
 void ShardCuts::FinishIfDue() {
   if (cut_ == nullptr) return;
-  const bool early = state_->closed < cut_->clock() && state_->clocks.living() != 0;
-  if (early && !runtime::Planted<"cut-before-its-clock">()) return;
+  if (state_->closed < cut_->clock() && state_->clocks.living() != 0) return;
   Finish();
 }
 

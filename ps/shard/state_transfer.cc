@@ -7,24 +7,10 @@
 #include "proto/tables/table_difference.h"
 #include "ps/shard/state/log_entry_conversion.h"
 #include "ps/store/feedback.h"
-#include "runtime/base/mutants.h"
 #include "runtime/base/status_macros.h"
 
 namespace leeway::ps {
-namespace {
-
-// For known bugs of a state transfer: all slots are lost, or those from that one on.
-void LoseState(LogEntry* piece, std::uint32_t from_slot) {
-  const std::uint32_t slots = piece->header.state_slots;
-  if (slots <= from_slot) return;
-  runtime::Buffer& state = piece->payload[piece->payload.size() - 2];
-  std::string lost(state.text());
-  std::fill(lost.begin() + static_cast<std::ptrdiff_t>(lost.size() / slots * from_slot), lost.end(),
-            '\0');
-  state = runtime::Buffer::CopyOf(lost);
-}
-
-}  // namespace
+namespace {}  // namespace
 
 LogEntry ExportBegin(const ShardState& state) {
   LogEntry begin;
@@ -44,11 +30,6 @@ std::vector<LogEntry> ExportPieces(ShardState* state) {
     const Table& table = *state->context->tables.Find(id);
     for (const FrozenPiece& piece : store->Freeze().pieces) {
       pieces.push_back(PieceEntry(table, piece));
-      if (runtime::Planted<"state-lost-in-transfer">()) LoseState(&pieces.back(), 0);
-      if (runtime::Planted<"version-lost-in-transfer">()) pieces.back().header.version = 0;
-      if (runtime::Planted<"feedback-lost-in-transfer">() && FeedbackSlots(table.spec()) > 0) {
-        LoseState(&pieces.back(), piece.state_slots - 1);
-      }
     }
   }
   return pieces;
@@ -57,15 +38,12 @@ std::vector<LogEntry> ExportPieces(ShardState* state) {
 void ImportBegin(const LogEntry& begin, ShardState* state) {
   const proto::Replicate& header = begin.header;
   state->stores.Clear();
-  if (!runtime::Planted<"sessions-kept-in-transfer">()) state->sessions.Clear();
+  state->sessions.Clear();
   state->index = header.index;
-  if (!runtime::Planted<"closed-lost-in-transfer">()) state->closed = header.clock;
-  if (!runtime::Planted<"pushed-until-lost-in-transfer">())
-    state->pushed_until = header.pushed_until;
-  if (!runtime::Planted<"sessions-lost-in-transfer">())
-    state->sessions.Take(header.workers, header.map_version);
-  if (!runtime::Planted<"refusals-lost-in-transfer">())
-    state->sessions.TakeRefusals(header.refusals, header.map_version);
+  state->closed = header.clock;
+  state->pushed_until = header.pushed_until;
+  state->sessions.Take(header.workers, header.map_version);
+  state->sessions.TakeRefusals(header.refusals, header.map_version);
 }
 
 absl::Status ImportPiece(const LogEntry& piece, ShardState* state) {
@@ -93,17 +71,15 @@ absl::StatusOr<std::uint64_t> Restore(const ShardContent& content, ShardState* s
     for (const FrozenPiece& piece : saved.pieces) {
       LEEWAY_ASSIGN_OR_RETURN(const std::uint64_t rows,
                               state->stores.Of(*table)->LoadElsewhere(piece, content.block_bytes));
-      if (rows != 0 && saved.codec_changed && !runtime::Planted<"restored-slot-kept">()) {
+      if (rows != 0 && saved.codec_changed) {
         LEEWAY_RETURN_IF_ERROR(state->stores.Of(*table)->BeginReplies(piece.block));
       }
       taken += rows;
       if (rows != 0) table->NoteAskedFor();
     }
   }
-  if (runtime::Planted<"windows-lost-in-restore">()) return taken;
   // Requests are numbered for each shard, so that the numbers of other shards mean nothing.
-  if ((content.num_shards == state->context->num_shards && content.shard == state->id) ||
-      runtime::Planted<"windows-of-other-shards-restored">()) {
+  if (content.num_shards == state->context->num_shards && content.shard == state->id) {
     state->sessions.Restore(content.sessions);
   }
   return taken;

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "ps/table/inbound.h"
-#include "runtime/base/mutants.h"
 
 namespace leeway::ps {
 
@@ -19,7 +18,7 @@ void Contributions::Add(std::uint64_t clock, const Target& target, Contribution 
 
 void Contributions::Release(const Contribution& contribution) {
   bytes_ -= contribution.bytes;
-  if (!runtime::Planted<"held-not-given-back">()) budget_->bytes -= contribution.bytes;
+  budget_->bytes -= contribution.bytes;
 }
 
 std::optional<std::uint64_t> Contributions::FirstClock() const {
@@ -34,7 +33,6 @@ ClosedClock Contributions::Take(std::uint64_t clock) {
   for (auto& [target, list] : closed) {
     for (const Contribution& contribution : list) Release(contribution);
     std::sort(list.begin(), list.end(), [](const Contribution& a, const Contribution& b) {
-      if (runtime::Planted<"sums-in-order-of-arrival">()) return false;
       return std::tie(a.rank, a.incarnation, a.sequence) <
              std::tie(b.rank, b.incarnation, b.sequence);
     });
@@ -50,14 +48,10 @@ void Contributions::Clear() {
 std::uint64_t Contributions::Discard(std::uint32_t rank, std::uint64_t incarnation,
                                      std::uint64_t clock) {
   std::uint64_t discarded = 0;
-  for (auto it = runtime::Planted<"open-clock-not-discarded">() ? clocks_.upper_bound(clock)
-                                                                : clocks_.lower_bound(clock);
-       it != clocks_.end();) {
+  for (auto it = clocks_.lower_bound(clock); it != clocks_.end();) {
     for (auto entry = it->second.begin(); entry != it->second.end();) {
       discarded += std::erase_if(entry->second, [&](const Contribution& contribution) {
-        const bool its =
-            contribution.rank == rank && (contribution.incarnation == incarnation ||
-                                          runtime::Planted<"discards-of-all-incarnations">());
+        const bool its = contribution.rank == rank && contribution.incarnation == incarnation;
         if (its) Release(contribution);
         return its;
       });

@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compress/table_codec.h"
-#include "runtime/base/mutants.h"
 #include "runtime/base/status_macros.h"
 
 namespace leeway::ps {
@@ -56,7 +55,7 @@ const PreparedTableSettings& Table::SettingsAt(std::uint64_t clock) const {
 }
 
 const PreparedTableSettings& Table::SettingsFor(std::uint64_t clock) const {
-  return SettingsAt(runtime::Planted<"settings-when-heard">() ? kClockMax : clock);
+  return SettingsAt(clock);
 }
 
 bool Table::is_ever_bounded() const {

@@ -1,7 +1,6 @@
 #include "runtime/files/file_system.h"
 
 #include "absl/strings/str_cat.h"
-#include "runtime/base/mutants.h"
 #include "runtime/base/status_macros.h"
 
 namespace leeway::runtime {
@@ -16,7 +15,7 @@ std::string FolderOf(const std::string& path) {
 absl::Status WriteWhole(FileSystem* files, const std::string& path, absl::string_view contents) {
   LEEWAY_ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file, files->Create(path));
   LEEWAY_RETURN_IF_ERROR(file->Append(contents));
-  if (!runtime::Planted<"renamed-unsynced">()) LEEWAY_RETURN_IF_ERROR(file->Sync());
+  LEEWAY_RETURN_IF_ERROR(file->Sync());
   return file->Close();
 }
 
@@ -34,7 +33,6 @@ absl::Status WriteFileAtomically(FileSystem* files, const std::string& path,
     files->Remove(temporary).IgnoreError();
     return status;
   }
-  if (runtime::Planted<"name-unsynced">()) return absl::OkStatus();
   return files->SyncDirectory(FolderOf(path));
 }
 

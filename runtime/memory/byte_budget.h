@@ -5,8 +5,6 @@
 #include <atomic>
 #include <cstdint>
 
-#include "runtime/base/mutants.h"
-
 namespace leeway::runtime {
 
 // A budget of owners on one loop.
@@ -38,8 +36,7 @@ class SharedByteBudget {
     std::uint64_t bytes = bytes_.load(std::memory_order_relaxed);
     do {
       const std::uint64_t room = bytes < bytes_max_ ? bytes_max_ - bytes : 0;
-      const std::uint64_t own = Planted<"one-queue-takes-all">() ? 0 : queued;
-      if (own > room || more > room - own) return false;
+      if (queued > room || more > room - queued) return false;
     } while (!bytes_.compare_exchange_weak(bytes, bytes + more, std::memory_order_relaxed));
     return true;
   }

@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "runtime/base/mutants.h"
 
 namespace leeway::scheduler {
 
@@ -14,13 +13,11 @@ void AdminService::Register(std::string command, Handler handler) {
 
 void AdminService::OnAdmin(van::PeerId peer, std::uint64_t incarnation, const proto::Admin& admin) {
   const Ask ask{incarnation, admin.request};
-  if (const auto answered = answered_.find(ask);
-      answered != answered_.end() && !runtime::Planted<"command-done-again">()) {
+  if (const auto answered = answered_.find(ask); answered != answered_.end()) {
     return Reply(peer, ask, answered->second);
   }
   const bool again = waiting_.contains(ask);
-  if (!again && waiting_.size() >= kAsksWaitingMax &&
-      !runtime::Planted<"commands-without-limit">()) {
+  if (!again && waiting_.size() >= kAsksWaitingMax) {
     return Reply(peer, ask,
                  absl::ResourceExhaustedError(
                      absl::StrCat(kAsksWaitingMax, " commands wait for the scheduler already")));
@@ -44,8 +41,7 @@ void AdminService::Finish(const Ask& ask, const absl::StatusOr<std::string>& jso
   if (asked.empty()) return;
   answered_.insert_or_assign(ask, json);
   answered_in_turn_.push_back(ask);
-  if (answered_in_turn_.size() > kAnswersRememberedMax &&
-      !runtime::Planted<"commands-remembered-for-ever">()) {
+  if (answered_in_turn_.size() > kAnswersRememberedMax) {
     answered_.erase(answered_in_turn_.front());
     answered_in_turn_.pop_front();
   }

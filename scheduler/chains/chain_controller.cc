@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/mutants.h"
 #include "runtime/log/log.h"
 
 namespace leeway::scheduler {
@@ -63,12 +62,12 @@ void ChainController::Deal() {
 
 void ChainController::ServerPrepared(const Node& server) {
   // A server that stalls before it has its first map would hold up all that wait for its next.
-  if (!maps_->publisher()->HasTakenOne(server) && !runtime::Planted<"late-server-holds-up">()) {
+  if (!maps_->publisher()->HasTakenOne(server)) {
     prepared_.insert(server.id);
     return;
   }
   planner_.Add(server.rank, static_cast<std::uint32_t>(server.endpoints.size()));
-  if (commands_.drains(server.rank) && !runtime::Planted<"drain-forgotten-in-joining">())
+  if (commands_.drains(server.rank))
     planner_.Drain(server.rank);  // the drain was asked for meanwhile
   Balance(BalanceBy::kBytes);
 }
@@ -115,7 +114,7 @@ void ChainController::LacksReplicas(absl::string_view because) {
 void ChainController::Restore(ChainPlanner::State state) {
   planner_.Restore(std::move(state));
   for (const auto& [rank, server] : planner_.servers()) {
-    if (server.draining && !runtime::Planted<"drain-lost-in-restart">()) commands_.GoOn(rank);
+    if (server.draining) commands_.GoOn(rank);
   }
 }
 
@@ -125,7 +124,7 @@ void ChainController::OnReady(const Node& server, const proto::ReplicaReady& rea
   // A message from before the chain changed does not count: another member may feed the replica
   // now.
   if (maps_->Since(ready.shard) == 0) return;
-  if (ready.epoch < maps_->Since(ready.shard) && !runtime::Planted<"old-word-of-ready">()) return;
+  if (ready.epoch < maps_->Since(ready.shard)) return;
   planner_.Ready(ready.shard, server.rank);
   PlanSoon();
 }
@@ -145,11 +144,8 @@ void ChainController::PlanSoon() {
 
 // When a map is not taken yet, the acknowledgement of the last server calls PlanSoon again.
 void ChainController::Plan() {
-  if (!life_->running() || maps_->publish_pending() ||
-      (life_->loading() && !runtime::Planted<"plans-while-loading">()))
-    return;
-  if (!maps_->publisher()->ServersHaveIt() && !runtime::Planted<"plans-before-map-is-known">())
-    return;
+  if (!life_->running() || maps_->publish_pending() || life_->loading()) return;
+  if (!maps_->publisher()->ServersHaveIt()) return;
   commands_.FinishDrains();
   if (maps_->publish_pending() || !life_->running()) return;
   if (Now() < next_plan_) {

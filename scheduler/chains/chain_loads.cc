@@ -2,15 +2,13 @@
 
 #include <algorithm>
 
-#include "runtime/base/mutants.h"
-
 namespace leeway::scheduler {
 
 ChainLoads::ChainLoads(const ChainServers& servers, const ShardWeights& weights)
     : weights_(weights) {
   for (const auto& [rank, server] : servers) {
     servers_[rank].threads.resize(std::max<std::uint32_t>(1, server.threads));
-    if (!server.draining || runtime::Planted<"drained-gets-shards">()) usable_.push_back(rank);
+    if (!server.draining) usable_.push_back(rank);
   }
 }
 

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "runtime/base/mutants.h"
-
 namespace leeway::scheduler {
 
 using proto::Chain;
@@ -32,8 +30,7 @@ class ChainPlanner::Transfers {
   bool MayFeed(const Chain& chain) const { return Free(chain.members.back().server_rank); }
   bool Free(std::uint32_t rank) const {
     const auto busy = busy_.find(rank);
-    return busy == busy_.end() || busy->second < kTransfersPerServerMax ||
-           runtime::Planted<"transfers-without-limit">();
+    return busy == busy_.end() || busy->second < kTransfersPerServerMax;
   }
 
  private:
@@ -75,9 +72,7 @@ void ChainPlanner::Balance(std::vector<ShardWeights> weights) {
 }
 
 void ChainPlanner::Ready(std::uint32_t shard, std::uint32_t rank) {
-  if (shard < state_.chains.size() &&
-      (IsOn(state_.chains[shard].joining, rank) ||
-       (runtime::Planted<"ready-of-anybody">() && !state_.chains[shard].joining.empty()))) {
+  if (shard < state_.chains.size() && IsOn(state_.chains[shard].joining, rank)) {
     ready_.insert({shard, rank});
   }
 }
@@ -91,14 +86,11 @@ bool ChainPlanner::Drop(std::uint32_t shard, std::uint32_t rank) {
   if (!was_member && !was_joining) return false;
   // A joining replica has to report again, for the chain as it is now: its state may have come from
   // the member that is gone.
-  if (!runtime::Planted<"ready-before-the-change">())
-    std::erase_if(ready_, [shard](const auto& ready) { return ready.first == shard; });
+  std::erase_if(ready_, [shard](const auto& ready) { return ready.first == shard; });
   if (const auto move = state_.moves.find(shard);
       move != state_.moves.end() && (was_joining || move->second == rank)) {
     state_.moves.erase(move);
   }
-  if (chain.members.empty() && runtime::Planted<"joining-inherits">())
-    chain.members = chain.joining;
   if (chain.members.empty()) chain.joining.clear();  // lost: nobody is left that has the state
   return true;
 }
@@ -111,7 +103,7 @@ bool ChainPlanner::Separate(std::uint32_t shard, std::uint32_t before, std::uint
   row.insert(row.end(), chain.joining.begin(), chain.joining.end());
   for (std::size_t i = 1; i < row.size(); ++i) {
     if (row[i - 1].server_rank == before && row[i].server_rank == behind) {
-      return Drop(shard, runtime::Planted<"separates-the-feeder">() ? before : behind);
+      return Drop(shard, behind);
     }
   }
   return false;
@@ -119,15 +111,13 @@ bool ChainPlanner::Separate(std::uint32_t shard, std::uint32_t before, std::uint
 
 // The last member sends the state, and is the predecessor then.
 bool ChainPlanner::MayFeed(const Chain& chain, std::uint32_t rank) const {
-  return runtime::Planted<"transferred-though-apart">() ||
-         !apart_.contains(std::minmax(chain.members.back().server_rank, rank));
+  return !apart_.contains(std::minmax(chain.members.back().server_rank, rank));
 }
 
 // ---- planned changes ----
 
 bool ChainPlanner::Step() {
   // A member is superfluous only when all nodes know the others to be members.
-  if (runtime::Planted<"superfluous-at-once">()) (void)TakeReady();
   bool changed = DropSuperfluous();
   changed = TakeReady() || changed;
   changed = Repair() || changed;
@@ -173,8 +163,7 @@ std::uint32_t ChainPlanner::Superfluous(std::uint32_t shard, const ChainLoads& l
   const std::vector<ShardOwner>& members = state_.chains[shard].members;
   std::uint32_t most = members.back().server_rank;
   for (const ShardOwner& place : members) {
-    if (state_.servers.at(place.server_rank).draining && !runtime::Planted<"keeps-the-draining">())
-      return place.server_rank;
+    if (state_.servers.at(place.server_rank).draining) return place.server_rank;
     if (loads.Of(place.server_rank) > loads.Of(most)) most = place.server_rank;
   }
   const auto move = state_.moves.find(shard);

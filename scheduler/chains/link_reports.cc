@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "runtime/base/mutants.h"
 #include "runtime/log/log.h"
 #include "scheduler/chains/chain_controller.h"
 
@@ -25,7 +24,7 @@ void LinkReports::OnReport(const Node& server, const proto::LinkReport& report) 
   if (other == nullptr) return;
   if (report.handover && !HeardBetweenReports(report.shard, *other)) return;
   // The old head knows the map in which it is no longer the head, since it hands over by it.
-  if (report.handover && !runtime::Planted<"nobody-told-to-lead">()) {
+  if (report.handover) {
     parts_.sender->SendTo(
         *other, proto::LeadNow{.epoch = report.epoch, .shard = report.shard, .from = server.rank});
   }
@@ -42,12 +41,12 @@ void LinkReports::OnReport(const Node& server, const proto::LinkReport& report) 
 const Node* LinkReports::OtherEnd(const Node& server, const proto::LinkReport& report) const {
   const std::uint64_t since = parts_.maps->Since(report.shard);
   if (since == 0 || report.server >= parts_.members->servers().size()) return nullptr;
-  if (report.epoch < since && !runtime::Planted<"late-link-report-obeyed">()) return nullptr;
+  if (report.epoch < since) return nullptr;
   const Node* const other = parts_.members->servers()[report.server];
   if (other == nullptr || !other->alive() || other == &server) return nullptr;
   const proto::Chain& chain = parts_.planner->chains()[report.shard];
   const bool to_head = !chain.members.empty() && chain.members[0].server_rank == other->rank;
-  return report.handover == to_head || runtime::Planted<"link-word-of-anybody">() ? other : nullptr;
+  return report.handover == to_head ? other : nullptr;
 }
 
 // True if the new head `other` of a shard was heard between the last report of its handover and
@@ -59,7 +58,6 @@ bool LinkReports::HeardBetweenReports(std::uint32_t shard, const Node& other) {
   HandoverReport& last = handover_reports_[shard];
   const absl::Duration since = now - std::exchange(last.at, now);
   const bool of_the_same = std::exchange(last.new_head, other.id) == other.id;
-  if (runtime::Planted<"unheard-head-leads">()) return true;
   // A server repeats its report with each heartbeat: one that came long before is of another
   // handover.
   if (!of_the_same || since > parts_.config->failure_timeout / 2) return false;
@@ -70,7 +68,7 @@ void LinkReports::SeparatePair(const Node& server, const Node& other,
                                const proto::LinkReport& report) {
   const absl::Duration kept = apart_.Note(server.rank, other.rank, Now());
   if (kept == absl::ZeroDuration()) return;  // it has been logged
-  if (!runtime::Planted<"apart-not-kept">()) parts_.planner->SetApart(apart_.apart());
+  parts_.planner->SetApart(apart_.apart());
   runtime::LogWarning(server.FullName(), " cannot reach server ", other.rank, " at ",
                       other.endpoints.front(), ": what it sends it of shard ", report.shard,
                       " has not been acknowledged for more than ",

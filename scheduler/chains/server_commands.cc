@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "proto/tables/text.h"
-#include "runtime/base/mutants.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/log/log.h"
 #include "scheduler/chains/chain_controller.h"
@@ -41,7 +40,7 @@ absl::StatusOr<const Node*> ServerCommands::ServerToDrain(
         "cannot drain ", proto::QuotedBriefly(arguments[0]), ": it must be server:RANK"));
   }
   LEEWAY_RETURN_IF_ERROR(parts_.life->Ready());
-  if (arguments.size() == 1 || runtime::Planted<"drain-of-whoever-has-the-rank">()) {
+  if (arguments.size() == 1) {
     return ServerOfRank(rank);
   }
   return NamedServer(rank, arguments[1]);
@@ -78,8 +77,7 @@ void ServerCommands::Drain(const AdminService::Arguments& arguments,
   const absl::StatusOr<const Node*> server = ServerToDrain(arguments);
   if (!server.ok()) return answer(server.status());
   if (!(*server)->alive()) {
-    if (arguments.size() == 2 && (*server)->gone_because == kDrained &&
-        !runtime::Planted<"drained-is-an-error">())
+    if (arguments.size() == 2 && (*server)->gone_because == kDrained)
       return answer(DrainedJson(**server));
     return answer(absl::FailedPreconditionError(absl::StrCat(
         (*server)->FullName(), " is ", Name((*server)->state), ": ", (*server)->gone_because)));
@@ -87,14 +85,12 @@ void ServerCommands::Drain(const AdminService::Arguments& arguments,
   const std::uint32_t rank = (*server)->rank;
   if (!drains_.contains(rank)) {
     const ChainServers& servers = parts_.planner->servers();
-    const auto staying = static_cast<std::uint32_t>(
-        std::count_if(servers.begin(), servers.end(), [&](const auto& other) {
-          return other.first != rank &&
-                 (!other.second.draining || runtime::Planted<"drain-counts-the-draining">());
-        }));
+    const auto staying = static_cast<std::uint32_t>(std::count_if(
+        servers.begin(), servers.end(),
+        [&](const auto& other) { return other.first != rank && !other.second.draining; }));
     const auto now = static_cast<std::uint32_t>(servers.size());
     const std::uint32_t needed = std::min(parts_.config->replication, now);
-    if (staying < needed && !runtime::Planted<"drain-of-the-needed">()) {
+    if (staying < needed) {
       return answer(absl::FailedPreconditionError(
           absl::StrCat("cannot drain ", (*server)->FullName(), ": ", staying, " of ", now,
                        " servers would stay, and LEEWAY_REPLICATION=", parts_.config->replication,
@@ -111,8 +107,7 @@ void ServerCommands::Drain(const AdminService::Arguments& arguments,
 void ServerCommands::FinishDrains() {
   std::vector<std::uint32_t> empty;
   for (const auto& [rank, answers] : drains_) {
-    if (parts_.planner->PlacesOn(rank) <= (runtime::Planted<"drained-with-shards">() ? 1 : 0))
-      empty.push_back(rank);
+    if (parts_.planner->PlacesOn(rank) <= 0) empty.push_back(rank);
   }
   for (const std::uint32_t rank : empty) {
     Node* const server = parts_.members->servers()[rank];
@@ -126,8 +121,7 @@ void ServerCommands::FinishDrains() {
 
 void ServerCommands::FailStuckDrains() {
   const std::size_t stuck = parts_.planner->Stuck();
-  if (stuck == 0 || parts_.planner->Joining() > 0 || runtime::Planted<"stuck-drain-untold">())
-    return;
+  if (stuck == 0 || parts_.planner->Joining() > 0) return;
   for (auto& [rank, answers] : drains_) {
     for (const AdminService::Answer& answer : std::exchange(answers, {})) {
       answer(absl::FailedPreconditionError(absl::StrCat(
@@ -142,7 +136,6 @@ void ServerCommands::ServerGone(const Node& server) {
   const auto drain = drains_.find(server.rank);
   if (drain == drains_.end()) return;
   for (const AdminService::Answer& answer : drain->second) {
-    if (runtime::Planted<"drain-unanswered-at-death">()) break;
     answer(
         absl::UnavailableError(absl::StrCat(server.FullName(), " has gone before it was empty")));
   }
@@ -164,9 +157,7 @@ void ServerCommands::Rebalance(const AdminService::Arguments& arguments,
 }
 
 void ServerCommands::FinishRebalances() {
-  if (rebalances_.empty() ||
-      (parts_.planner->balancing() && !runtime::Planted<"rebalance-answered-early">()))
-    return;
+  if (rebalances_.empty() || parts_.planner->balancing()) return;
   for (const AdminService::Answer& answer : std::exchange(rebalances_, {})) {
     answer(nlohmann::json({{"epoch", parts_.maps->newest()->epoch}}).dump());
   }

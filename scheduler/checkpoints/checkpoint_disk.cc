@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "checkpoint/folder.h"
-#include "runtime/base/mutants.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/files/file_system.h"
 #include "runtime/log/log.h"
@@ -27,15 +26,12 @@ std::optional<checkpoint::Base> BaseAmong(const std::vector<Found>& found,
   for (auto it = found.rbegin(); it != found.rend(); ++it) {
     if (!it->manifest.ok()) continue;
     const checkpoint::Manifest& manifest = *it->manifest;
-    if ((manifest.cluster != plan.cluster && !runtime::Planted<"base-of-another-cluster">()) ||
-        (manifest.num_shards != plan.num_shards && !runtime::Planted<"base-of-other-shards">()) ||
+    if (manifest.cluster != plan.cluster || manifest.num_shards != plan.num_shards ||
         manifest.block_bytes != plan.block_bytes) {
       return std::nullopt;
     }
     const auto chain = checkpoint::ReadChain(files, JoinPath(plan.directory, it->name));
-    if ((!chain.ok() && !runtime::Planted<"unreadable-base">()) ||
-        (chain.ok() && chain->size() + 1 > checkpoint::kChainMax &&
-         !runtime::Planted<"chain-without-end">()))
+    if (!chain.ok() || (chain.ok() && chain->size() + 1 > checkpoint::kChainMax))
       return std::nullopt;
     return checkpoint::Base{.name = manifest.name, .checksum = manifest.checksum};
   }
@@ -59,8 +55,6 @@ void CheckpointDisk::Finish(const Opened& opened, checkpoint::Manifest manifest,
                             std::function<void(absl::StatusOr<checkpoint::Manifest>)> done) {
   disk_loop()->Post(
       [this, opened, manifest = std::move(manifest), keep, done = std::move(done)]() mutable {
-        if (runtime::Planted<"old-removed-before-new">() && keep != 0)
-          Sweep(opened, manifest.cluster, keep - 1);
         const auto finished = DoFinish(opened, std::move(manifest));
         loop_->Post([done = std::move(done), finished] { done(finished); });
         // After the callback, since removing large files takes a disk a while.
@@ -79,11 +73,10 @@ void CheckpointDisk::Discard(const Opened& opened) {
 absl::StatusOr<CheckpointDisk::Opened> CheckpointDisk::DoOpen(const Plan& plan) {
   runtime::FileSystem* files = host_->files();
   // It may have failed before, as a server was writing still.
-  if (!runtime::Planted<"discarded-not-tried-again">())
-    std::erase_if(discarded_, [&](const std::string& path) {
-      const absl::Status removed = checkpoint::RemoveCheckpoint(files, path);
-      return removed.ok() || absl::IsNotFound(removed);
-    });
+  std::erase_if(discarded_, [&](const std::string& path) {
+    const absl::Status removed = checkpoint::RemoveCheckpoint(files, path);
+    return removed.ok() || absl::IsNotFound(removed);
+  });
   LEEWAY_ASSIGN_OR_RETURN(const std::vector<Found> found,
                           checkpoint::ListCheckpoints(files, plan.directory));
   LEEWAY_ASSIGN_OR_RETURN(const std::vector<std::string> foreign,
@@ -105,8 +98,7 @@ absl::StatusOr<CheckpointDisk::Opened> CheckpointDisk::DoOpen(const Plan& plan) 
 absl::StatusOr<std::uint64_t> CheckpointDisk::NewNumber(const std::string& directory,
                                                         const std::vector<Found>& found) {
   const auto given = last_numbers_.find(directory);
-  std::uint64_t last =
-      given == last_numbers_.end() || runtime::Planted<"number-given-twice">() ? 0 : given->second;
+  std::uint64_t last = given == last_numbers_.end() ? 0 : given->second;
   if (!found.empty()) last = std::max(last, found.back().number);
   if (last >= checkpoint::kNumberMax) {
     return absl::ResourceExhaustedError(absl::StrCat(
@@ -122,8 +114,7 @@ absl::StatusOr<checkpoint::Manifest> CheckpointDisk::DoFinish(const Opened& open
   runtime::FileSystem* files = host_->files();
   for (const checkpoint::FileEntry& file : manifest.files) {
     const auto there = files->OpenToRead(JoinPath(opened.path, file.name));
-    if (!runtime::Planted<"unseen-files-count">() &&
-        (!there.ok() || (*there)->size() != file.bytes)) {
+    if (!there.ok() || (*there)->size() != file.bytes) {
       return absl::FailedPreconditionError(absl::StrCat(
           "a server has written ", file.name, ", but the scheduler does not see it in ",
           opened.path, ": the folder has to be one that all machines share"));
@@ -138,18 +129,15 @@ void CheckpointDisk::Sweep(const Opened& opened, std::uint64_t cluster, std::uin
   auto found = checkpoint::ListCheckpoints(host_->files(), directory);
   if (!found.ok()) return;
   std::erase_if(*found, [&](const Found& one) {
-    return !runtime::Planted<"sweeps-other-clusters">() && one.manifest.ok() &&
-           one.manifest->cluster != cluster;
+    return one.manifest.ok() && one.manifest->cluster != cluster;
   });
-  for (const std::string& name : checkpoint::Superfluous(
-           *found, keep - (runtime::Planted<"sweeps-the-newest-too">() ? 1 : 0))) {
+  for (const std::string& name : checkpoint::Superfluous(*found, keep)) {
     RemoveOld(JoinPath(directory, name));
   }
   const std::uint64_t number = checkpoint::CheckpointNumber(opened.name).value_or(0);
   for (const Found& one : *found) {
     // The checkpoint of a scheduler that died while it was saved.
-    if (one.number < number && absl::IsNotFound(one.manifest.status()) &&
-        !runtime::Planted<"unfinished-not-swept">()) {
+    if (one.number < number && absl::IsNotFound(one.manifest.status())) {
       RemoveOld(JoinPath(directory, one.name));
     }
   }

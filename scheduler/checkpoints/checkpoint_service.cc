@@ -8,7 +8,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "runtime/base/mutants.h"
 #include "runtime/log/log.h"
 
 namespace leeway::scheduler {
@@ -45,7 +44,7 @@ Checkpoints::Facts CheckpointService::GetFacts() const {
   const TableChanges& changes = std::as_const(*parts_.tables).table_changes();
   Checkpoints::Facts facts;
   facts.ready = parts_.life->Ready();
-  if (facts.ready.ok() && planner.Lost() > 0 && !runtime::Planted<"lost-shards-saved">()) {
+  if (facts.ready.ok() && planner.Lost() > 0) {
     facts.ready = absl::FailedPreconditionError(
         absl::StrCat(planner.Lost(), " of ", planner.chains().size(),
                      " shards are lost: the rest of the model is not worth saving"));
@@ -66,8 +65,7 @@ Checkpoints::Facts CheckpointService::GetFacts() const {
                             .spec = changes.SpecOf(table),
                             .combine = table.combine,
                             .codec_changed = codec_changed(table.id)});
-    facts.bounded = facts.bounded ||
-                    (!runtime::Planted<"ever-bounded-forgotten">() && changes.IsEverBounded(table));
+    facts.bounded = facts.bounded || changes.IsEverBounded(table);
   }
   std::uint64_t bytes = 0;  // of all replicas
   for (const auto& [rank, server] : planner.servers()) {
@@ -158,8 +156,7 @@ absl::Status CheckpointService::Open(bool restarted) {
   if (absl::Status opened = restoration_.Open(parts_.host->files(), config.restore); !opened.ok()) {
     return opened;
   }
-  if (restoration_.block_bytes() != config.block_bytes &&
-      !runtime::Planted<"blocks-of-another-size-restored">()) {
+  if (restoration_.block_bytes() != config.block_bytes) {
     return absl::FailedPreconditionError(absl::StrCat(
         "LEEWAY_BLOCK_BYTES=", config.block_bytes, ", but the blocks of ",
         restoration_.state().path, " have ", restoration_.block_bytes(), ": set it alike"));
@@ -195,7 +192,7 @@ void CheckpointService::OnLoaded(std::uint32_t server, const proto::RestoreShard
 }
 
 bool CheckpointService::FailIfLoading(const std::string& why) {
-  if (!restoration_.loading() || runtime::Planted<"restore-outlives-server">()) return false;
+  if (!restoration_.loading()) return false;
   Fail(absl::UnavailableError(
       absl::StrCat("the cluster cannot start from ", restoration_.state().path, ": ", why)));
   return true;

@@ -7,7 +7,6 @@
 #include "absl/strings/str_join.h"
 #include "checkpoint/folder.h"
 #include "proto/messages/limits.h"
-#include "runtime/base/mutants.h"
 #include "runtime/log/log.h"
 
 namespace leeway::scheduler {
@@ -59,7 +58,7 @@ void Checkpoints::Save(Wish wish, Done done) {
         "the folder's path is ", where.size(), " bytes long, may be ", kDirectoryBytesMax)));
   }
   if (stopped_) return done(absl::UnavailableError("the cluster has ended"));
-  if (wishes_.size() >= kSavesWaitingMax && !runtime::Planted<"saves-without-limit">()) {
+  if (wishes_.size() >= kSavesWaitingMax) {
     return done(absl::ResourceExhaustedError(
         absl::StrCat(kSavesWaitingMax, " checkpoints wait to be saved already")));
   }
@@ -97,7 +96,7 @@ void Checkpoints::Open() {
 
 void Checkpoints::OnOpened(std::uint64_t attempt, absl::StatusOr<CheckpointDisk::Opened> opened) {
   if (phase_ != Phase::kOpening || attempt != attempt_) {
-    if (opened.ok() && !runtime::Planted<"late-open-leaves-folder">()) disk_.Discard(*opened);
+    if (opened.ok()) disk_.Discard(*opened);
     return;
   }
   if (!opened.ok()) return Fail(opened.status());
@@ -114,12 +113,10 @@ void Checkpoints::Prepare() {
 }
 
 void Checkpoints::OnPrepared(std::uint32_t node, const proto::CheckpointPrepared& prepared) {
-  if ((prepared.checkpoint != attempt_ && !runtime::Planted<"clock-of-another-attempt">()) ||
-      (phase_ != Phase::kPreparing && !asking_clocks_))
-    return;
+  if (prepared.checkpoint != attempt_ || (phase_ != Phase::kPreparing && !asking_clocks_)) return;
   if (awaited_.erase(node) == 0) return;
   newest_clock_ = std::max(newest_clock_, prepared.fastest_clock);
-  if (!awaited_.empty() && !runtime::Planted<"cut-by-the-first-clock">()) return;
+  if (!awaited_.empty()) return;
   if (phase_ == Phase::kPreparing) return Cut(newest_clock_);
   asking_clocks_ = false;
   LookAtClocks(newest_clock_);
@@ -131,8 +128,7 @@ void Checkpoints::Cut(std::uint64_t newest_clock) {
   // or where they are held, that clock itself will do.
   const bool bounded = facts_.IsBounded();
   const bool at_end = wishes_.front().wish.at_end;
-  clock_ = newest_clock +
-           (bounded && !at_end && !runtime::Planted<"cut-within-the-bound">() ? 1 : 0) + margin_;
+  clock_ = newest_clock + (bounded && !at_end ? 1 : 0) + margin_;
   const std::optional<std::uint64_t> at = wishes_.front().wish.at;
   if (at.has_value() && !bounded && margin_ == 0) clock_ = *at;
   awaited_ = {facts_.servers.begin(), facts_.servers.end()};
@@ -156,13 +152,8 @@ void Checkpoints::SayAgain(absl::Time now) {
 }
 
 void Checkpoints::OnWritten(std::uint32_t node, const proto::CheckpointWritten& written) {
-  if ((written.checkpoint != attempt_ && !runtime::Planted<"word-of-another-attempt">()) ||
-      phase_ != Phase::kCutting)
-    return;
-  if (absl::IsOutOfRange(written.result))
-    margin_ = runtime::Planted<"passed-cut-tried-again-there">()
-                  ? 0
-                  : std::min(margin_ * 2 + 1, kCutMarginMax);
+  if (written.checkpoint != attempt_ || phase_ != Phase::kCutting) return;
+  if (absl::IsOutOfRange(written.result)) margin_ = std::min(margin_ * 2 + 1, kCutMarginMax);
   if (absl::IsOutOfRange(written.result) || absl::IsAborted(written.result)) {
     return TryAgain(written.result);
   }
@@ -173,10 +164,6 @@ void Checkpoints::OnWritten(std::uint32_t node, const proto::CheckpointWritten& 
   if (awaited_.erase(node) == 0) return;
   files_.insert(files_.end(), written.files.begin(), written.files.end());
   if (awaited_.empty()) return OnAllWritten();
-  if (runtime::Planted<"manifest-first">()) {
-    checkpoint::Manifest early = *ManifestOf(/*whole=*/false);
-    checkpoint::FinishCheckpoint(host_->files(), opened_.path, &early).IgnoreError();
-  }
 }
 
 // `whole`: nothing may be missing.
@@ -197,9 +184,7 @@ absl::StatusOr<checkpoint::Manifest> Checkpoints::ManifestOf(bool whole) const {
   manifest.block_bytes = facts_.block_bytes;
   manifest.base = opened_.base;
   // Tables that were created meanwhile are in it as well.
-  manifest.tables = runtime::Planted<"manifest-of-the-first-tables">()
-                        ? facts_.tables
-                        : cluster_->GetFacts().tables;
+  manifest.tables = cluster_->GetFacts().tables;
   for (std::uint32_t shard = 0; shard < facts_.num_shards; ++shard) {
     const std::string name = checkpoint::ShardFileName(shard);
     const auto file = by_name.find(name);
@@ -237,7 +222,7 @@ void Checkpoints::OnFinished(const absl::StatusOr<checkpoint::Manifest>& manifes
 // ---- how it ends ----
 
 void Checkpoints::TryAgain(const absl::Status& why) {
-  if (!runtime::Planted<"retried-save-leaves-files">()) disk_.Discard(opened_);
+  disk_.Discard(opened_);
   trouble_ = why;
   phase_ = Phase::kPausing;
   awaited_.clear();
@@ -259,9 +244,7 @@ absl::Status Checkpoints::WithBytesNeeded(const absl::Status& why) const {
 
 void Checkpoints::Fail(const absl::Status& reason) {
   const absl::Status why = WithBytesNeeded(reason);
-  if (!opened_.path.empty() && phase_ != Phase::kPausing &&
-      !runtime::Planted<"failed-save-leaves-files">())
-    disk_.Discard(opened_);
+  if (!opened_.path.empty() && phase_ != Phase::kPausing) disk_.Discard(opened_);
   runtime::LogWarning("no checkpoint in ", wishes_.front().wish.directory, ": ", why.message());
   Over(why);
 }
@@ -311,15 +294,13 @@ absl::Status Checkpoints::TimedOut() const {
 
 bool Checkpoints::ServersHaveChanged() const {
   const Facts now = cluster_->GetFacts();
-  return !runtime::Planted<"changed-servers-not-seen">() &&
-         (!now.ready.ok() || now.epoch != facts_.epoch || now.servers != facts_.servers);
+  return !now.ready.ok() || now.epoch != facts_.epoch || now.servers != facts_.servers;
 }
 
 void Checkpoints::Tick(absl::Time now) {
   if (stopped_) return;
   if (phase_ == Phase::kIdle) return LookWhetherDue(now);
-  if (now >= wishes_.front().deadline && !runtime::Planted<"checkpoint-without-deadline">())
-    return Fail(TimedOut());
+  if (now >= wishes_.front().deadline) return Fail(TimedOut());
   switch (phase_) {
     case Phase::kPausing:
       if (now >= resend_at_) Open();
@@ -328,7 +309,7 @@ void Checkpoints::Tick(absl::Time now) {
     case Phase::kCutting:
       if (ServersHaveChanged()) {
         TryAgain(absl::AbortedError("servers have come or gone, or shards have moved"));
-      } else if (now >= resend_at_ && !runtime::Planted<"checkpoint-said-once">()) {
+      } else if (now >= resend_at_) {
         SayAgain(now);
       }
       break;
@@ -369,8 +350,7 @@ void Checkpoints::SavePeriodically() {
          // A failed one is due again after as long.
          if (options_.every > absl::ZeroDuration()) due_at_ = Now() + options_.every;
          const std::uint64_t clock = saved.ok() ? saved->manifest.clock : newest_clock_;
-         if (!runtime::Planted<"due-clock-stays">())
-           due_clock_ = std::max(due_clock_, clock) + options_.every_clocks;
+         due_clock_ = std::max(due_clock_, clock) + options_.every_clocks;
          if (!saved.ok()) saved_periodically_ = 0;  // the next one is full
        });
 }

@@ -8,7 +8,6 @@
 #include "checkpoint/folder.h"
 #include "checkpoint/manifest.h"
 #include "proto/messages/limits.h"
-#include "runtime/base/mutants.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/log/log.h"
 #include "scheduler/members/membership_table.h"
@@ -42,8 +41,7 @@ absl::Status Restoration::Open(runtime::FileSystem* files, const std::string& wa
   for (const checkpoint::TableEntry& table : manifest->tables) {
     tables_.push_back(
         {.id = table.id, .spec = table.spec, .combine = table.combine, .installed = true});
-    if (!runtime::Planted<"restored-tables-number-again">())
-      next_table_ = std::max(next_table_, table.id + 1);
+    next_table_ = std::max(next_table_, table.id + 1);
   }
   runtime::LogInfo("the cluster will start from ", state_.path, ": clock ", state_.clock, ", ",
                    tables_.size(), " tables, ", manifest->bytes(), " bytes",
@@ -64,9 +62,7 @@ void Restoration::Begin(const std::vector<std::uint32_t>& servers, std::uint64_t
 void Restoration::Prepared(std::uint32_t server) { preparing_.erase(server); }
 
 void Restoration::Load(absl::Time now) {
-  if (!loading_ || (!preparing_.empty() && !runtime::Planted<"restores-unprepared">()) ||
-      resend_at_ != absl::InfiniteFuture())
-    return;
+  if (!loading_ || !preparing_.empty() || resend_at_ != absl::InfiniteFuture()) return;
   Ask(now);
 }
 
@@ -79,9 +75,7 @@ void Restoration::Ask(absl::Time now) {
 }
 
 absl::Status Restoration::OnReply(std::uint32_t server, const proto::RestoreShardsReply& reply) {
-  if (!loading_ ||
-      (reply.request != request_ && !runtime::Planted<"restore-of-another-request">()) ||
-      waiting_.erase(server) == 0) {
+  if (!loading_ || reply.request != request_ || waiting_.erase(server) == 0) {
     return absl::OkStatus();
   }
   if (!reply.result.ok()) {
@@ -90,7 +84,7 @@ absl::Status Restoration::OnReply(std::uint32_t server, const proto::RestoreShar
                         absl::StrCat("the cluster cannot start from ", state_.path, ": ",
                                      describe_(server), ": ", reply.result.message()));
   }
-  if (!waiting_.empty() && !runtime::Planted<"restored-by-one">()) return absl::OkStatus();
+  if (!waiting_.empty()) return absl::OkStatus();
   loading_ = false;
   state_.loaded = true;
   runtime::LogInfo("the cluster starts from ", state_.path, " at clock ", state_.clock);
@@ -99,7 +93,7 @@ absl::Status Restoration::OnReply(std::uint32_t server, const proto::RestoreShar
 
 absl::Status Restoration::Tick(absl::Time now) {
   if (!loading_) return absl::OkStatus();
-  if (now >= deadline_ && !runtime::Planted<"restored-without-end">()) {
+  if (now >= deadline_) {
     loading_ = false;
     std::vector<std::string> names;
     for (const std::uint32_t server : waiting_) {
@@ -112,7 +106,7 @@ absl::Status Restoration::Tick(absl::Time now) {
         waiting_.size() > kNamedMax ? absl::StrCat(" and ", waiting_.size() - kNamedMax, " more")
                                     : ""));
   }
-  if (now >= resend_at_ && !runtime::Planted<"restore-asked-once">()) Ask(now);
+  if (now >= resend_at_) Ask(now);
   return absl::OkStatus();
 }
 

@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "runtime/base/mutants.h"
 #include "runtime/log/log.h"
 #include "scheduler/control/recovery.h"
 
@@ -23,14 +22,13 @@ ClusterEnd::ClusterEnd(const Services* services)
 void ClusterEnd::EndIfDone(bool died) {
   if (!running() || !s_->members->complete() || !s_->members->Alive(Role::kWorker).empty()) return;
   if (return_timer_.pending() || saves_at_end_) return;
-  if (!died || runtime::Planted<"no-time-to-come-back">()) return SaveAndEnd();
+  if (!died) return SaveAndEnd();
   return_timer_.SetBy(s_->Now() + s_->config->failure_timeout);
 }
 
 // A worker may join while the checkpoint is saved: then the cluster goes on.
 void ClusterEnd::SaveAndEnd() {
-  if (!s_->config->checkpoint_at_end || runtime::Planted<"ends-unsaved">())
-    return EndInOrder(absl::OkStatus());
+  if (!s_->config->checkpoint_at_end) return EndInOrder(absl::OkStatus());
   saves_at_end_ = true;
   runtime::LogInfo("all workers have left: a checkpoint is saved (LEEWAY_CHECKPOINT_AT_END)");
   s_->checkpoints->SaveAtEnd([this](const absl::Status& saved) {
@@ -100,7 +98,6 @@ void ClusterEnd::SendShutdown() {
   for (const Node* reader : s_->readers->All()) {
     s_->sender->SendTo(*reader, proto::Shutdown{word()});
   }
-  if (runtime::Planted<"shutdown-said-once">()) return;
   resend_timer_.SetBy(s_->Now() + kEndingResendInterval);
 }
 

@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "node/membership.h"
 #include "proto/encoding/encoding.h"
-#include "runtime/base/mutants.h"
 #include "runtime/log/log.h"
 #include "scheduler/control/cluster_end.h"
 #include "scheduler/control/recovery.h"
@@ -102,7 +101,7 @@ void MemberService::OnJoin(const Sender& sender, const proto::Join& join) {
 void MemberService::Joined(Node* node) {
   const bool was_complete = s_->members->complete();
   if (!s_->members->UpdateComplete()) {
-    if (!runtime::Planted<"nobody-came-not-put-off">()) PutOffNobodyCame();
+    PutOffNobodyCame();
   } else if (!was_complete) {
     StopWaiting();
     s_->chains->Deal();
@@ -139,8 +138,7 @@ bool MemberService::MayBecomeFree(const Sender& sender, const proto::Join& join)
   return std::any_of(alive.begin(), alive.end(), [&](const Node* node) {
     const bool wanted =
         join.rank_wanted < 0 || node->rank == static_cast<std::uint32_t>(join.rank_wanted);
-    return wanted && node->peer == 0 && node->pulse == 0 &&
-           !runtime::Planted<"successor-refused-at-once">();
+    return wanted && node->peer == 0 && node->pulse == 0;
   });
 }
 
@@ -150,7 +148,7 @@ void MemberService::JoinAgain(Node* node, const Sender& sender, const proto::Joi
     s_->errors->Note(ProtocolErrors::Kind::kOutOfTurn, "joins again in another role", sender.peer);
     Refuse(sender,
            absl::InvalidArgumentError(absl::StrCat("it has joined as ", node->Name(), " already")));
-  } else if (!node->alive() && !runtime::Planted<"dead-join-again">()) {
+  } else if (!node->alive()) {
     s_->recovery->CameBack(node->id);
     Refuse(sender,
            absl::AbortedError(absl::StrCat(node->Name(), " is ", Name(node->state), ": ",
@@ -204,9 +202,7 @@ void MemberService::OnHeartbeat(const Sender& sender, const proto::Heartbeat& be
     s_->errors->Note(ProtocolErrors::Kind::kOutOfTurn, "a Heartbeat of nobody that has joined",
                      sender.peer);
   } else if (node->state == Node::State::kDead) {
-    if (!runtime::Planted<"dead-hear-nothing">()) {
-      s_->sender->SendToPeer(sender.peer, DownOf(*node, s_->maps->newest()->epoch));
-    }
+    s_->sender->SendToPeer(sender.peer, DownOf(*node, s_->maps->newest()->epoch));
   } else {
     node->uptime = absl::Milliseconds(std::min(beat.uptime_ms, kUptimeMsMax));
     node->uptime_told = s_->Now();
@@ -215,9 +211,7 @@ void MemberService::OnHeartbeat(const Sender& sender, const proto::Heartbeat& be
     raw.header = proto::Encode(proto::HeartbeatAck{beat.number});
     s_->sender->SendNow(sender.peer, std::move(raw), "HeartbeatAck");
     // A drained server may have missed its Shutdown.
-    if (node->role == Role::kServer && !node->alive() &&
-        !runtime::Planted<"drained-not-told-again">())
-      s_->sender->SendTo(*node, proto::Shutdown{});
+    if (node->role == Role::kServer && !node->alive()) s_->sender->SendTo(*node, proto::Shutdown{});
   }
 }
 
@@ -259,7 +253,6 @@ void MemberService::OnLeave(const Sender& sender, const proto::Leave& leave) {
 void MemberService::Retire(Node* node, Node::State state, const std::string& why) {
   s_->members->Retire(node, state, why);
   s_->liveness->Forget(node->id);
-  if (runtime::Planted<"the-gone-are-not-told">()) s_->recovery->CameBack(node->id);
   const bool is_worker = node->role == Role::kWorker;
   if (is_worker) s_->tables->ClientGone(node->id);
   const bool left = state == Node::State::kLeft;
@@ -283,7 +276,7 @@ void MemberService::Retire(Node* node, Node::State state, const std::string& why
   if (is_worker) {
     s_->codecs->WorkerGone(node->id);
     s_->tables->WorkersChanged();
-    if (!runtime::Planted<"dead-worker-keeps-barrier">()) s_->barriers->Gone(*node);
+    s_->barriers->Gone(*node);
   }
   s_->tables->MembersChanged();
   s_->barriers->Arm();
@@ -324,7 +317,7 @@ void MemberService::OnReaderSilent(const Node& reader) {
 void MemberService::ForgetReader(const Node& reader, const std::string& why) {
   runtime::LogDebug(reader.FullName(), " has gone: ", why);
   const std::uint32_t id = reader.id;
-  if (!runtime::Planted<"gone-readers-stay">()) s_->readers->Forget(id);
+  s_->readers->Forget(id);
   s_->liveness->Forget(id);
   s_->maps->publisher()->Forget(id);
   s_->tables->ClientGone(id);

@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "node/joining.h"
-#include "runtime/base/mutants.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/config/address.h"
 #include "runtime/log/log.h"
@@ -38,19 +37,15 @@ void Recovery::GoOnFrom(State state) {
   address_before_ = state.address;
   recovered_at_ = s_->Now();
   state_is_newest_ = false;
-  s_->members->Restore(
-      state.nodes, runtime::Planted<"ids-begin-again">() ? state.next_node - 1 : state.next_node,
-      state.complete);
+  s_->members->Restore(state.nodes, state.next_node, state.complete);
   s_->chains->Restore(std::move(state.chains));
   CodecSwitches* const switches = s_->codecs->switches();
   TableChanges* const changes = s_->tables->table_changes();
-  if (!runtime::Planted<"codecs-lost-in-restart">()) switches->Restore(state.codecs);
-  if (!runtime::Planted<"pins-lost-in-restart">()) s_->codecs->RestorePinned(state.pinned);
-  if (!runtime::Planted<"settings-lost-in-restart">()) {
-    changes->Restore(state.table_settings, state.ever_bounded);
-  }
+  switches->Restore(state.codecs);
+  s_->codecs->RestorePinned(state.pinned);
+  changes->Restore(state.table_settings, state.ever_bounded);
   // Behind every version that any node may have seen.
-  s_->maps->Restore(state.version + (runtime::Planted<"version-of-before">() ? 0 : 1), state.epoch);
+  s_->maps->Restore(state.version + 1, state.epoch);
   for (Node* worker : s_->members->workers()) {
     if (worker != nullptr && worker->state == Node::State::kLeft) {
       s_->members->LeavingIsIn(worker, s_->maps->newest()->version);
@@ -59,14 +54,11 @@ void Recovery::GoOnFrom(State state) {
   switches->Published(state.version + 1);
   changes->Published(state.version + 1);
   // Nothing is sent before that version has been written.
-  if (!runtime::Planted<"numbers-begin-again">()) s_->checkpoints->NumberFrom(state.version + 1);
+  s_->checkpoints->NumberFrom(state.version + 1);
   TableCatalogue* const catalogue = s_->tables->catalogue();
-  catalogue->Restore(state.tables,
-                     runtime::Planted<"table-ids-begin-again">() ? 1 : state.next_table);
+  catalogue->Restore(state.tables, state.next_table);
   tables_numbered_ = catalogue->changes();
-  if (!runtime::Planted<"barriers-lost-in-restart">()) {
-    s_->barriers->Restore(std::move(state.barriers));
-  }
+  s_->barriers->Restore(std::move(state.barriers));
   s_->checkpoints->Restore(std::move(state.restoration));
 }
 
@@ -75,22 +67,18 @@ void Recovery::GoOn() {
   const std::vector<Node*> alive = s_->members->Alive();
   runtime::LogInfo("going on with the cluster that ", keeper_->path(), " keeps: ", alive.size(),
                    " nodes alive, epoch ", s_->maps->newest()->epoch);
-  if (!runtime::Planted<"restart-counts-nobody">()) {
-    for (const Node* node : alive) s_->liveness->Heard(node->id);
-  }
+  for (const Node* node : alive) s_->liveness->Heard(node->id);
   s_->liveness->ExpectReturn(!alive.empty());
   if (!s_->members->complete()) return;
   s_->member_service->StopWaiting();
   s_->checkpoints->LoadIfWanted();
   s_->maps->PublishNow();
   for (const Node* server : s_->members->Alive(Role::kServer)) {
-    if (s_->chains->planner().servers().contains(server->rank) || s_->checkpoints->loading() ||
-        runtime::Planted<"late-servers-lost-in-restart">())
+    if (s_->chains->planner().servers().contains(server->rank) || s_->checkpoints->loading())
       continue;
     s_->tables->PrepareServer(server->id);
   }
   s_->end->EndIfDone(/*died=*/true);
-  if (address_before_ == PublicAddress() && runtime::Planted<"told-by-the-first-alone">()) return;
   // Also where the address is the one of before: a scheduler that moved may have died before it had
   // told all servers. Servers that know the address have mostly connected before the first dial.
   moved_ = std::make_unique<MovedNotice>(
@@ -106,13 +94,12 @@ void Recovery::GoOn() {
 
 bool Recovery::CheckMapOf(const Node& node, std::uint64_t version) {
   const std::uint64_t newest = s_->maps->newest()->version;
-  if (restarted() && version > newest && !runtime::Planted<"old-copy-goes-on">()) {
+  if (restarted() && version > newest) {
     EndAsOutdated(absl::StrCat(node.FullName(), " has version ", version,
                                " of the cluster's map, and the newest one here is ", newest));
     return false;
   }
-  state_is_newest_ =
-      state_is_newest_ || version == newest || runtime::Planted<"any-map-proves-the-newest">();
+  state_is_newest_ = state_is_newest_ || version == newest;
   return true;
 }
 
@@ -120,7 +107,7 @@ bool Recovery::CheckMapOf(const Node& node, std::uint64_t version) {
 // known here, has joined a scheduler with a later state, or lies. It is not refused for good before
 // that is clear: known members tell which it is, and where none comes it is the former.
 bool Recovery::IsOfUnknownPast(const Sender& sender) {
-  if (sender.identity.cluster == 0 || runtime::Planted<"unknown-past-joins">()) return false;
+  if (sender.identity.cluster == 0) return false;
   if (state_is_newest_) {
     s_->member_service->Refuse(sender,
                                absl::FailedPreconditionError(
@@ -161,18 +148,15 @@ void Recovery::CameBack(std::uint32_t node) {
 }
 
 void Recovery::TellAddress() {
-  if (moved_ == nullptr || !s_->end->running() || runtime::Planted<"moved-untold">()) return;
+  if (moved_ == nullptr || !s_->end->running()) return;
   // A node that has not found the scheduler by then ends by itself.
-  if (s_->Now() - recovered_at_ > s_->config->scheduler_timeout &&
-      !runtime::Planted<"told-for-ever">()) {
+  if (s_->Now() - recovered_at_ > s_->config->scheduler_timeout) {
     return moved_->ForgetAll();
   }
   // Over a slow link a dial takes longer than the resend interval. A few dials have to fit into the
   // time after which a server gives up its scheduler.
   const absl::Duration resend = s_->config->resend_interval;
-  moved_->Tell(runtime::Planted<"dialled-too-shortly">()
-                   ? resend
-                   : std::max(resend, s_->config->failure_timeout / 5));
+  moved_->Tell(std::max(resend, s_->config->failure_timeout / 5));
 }
 
 // The address that nodes were given, unless it leaves the port to the system.
@@ -189,8 +173,7 @@ void Recovery::Write() {
 
 // Many tables that are created in a row are one more map.
 void Recovery::NumberTables() {
-  if (keeper_ == nullptr || !s_->members->complete() || runtime::Planted<"tables-not-numbered">())
-    return;
+  if (keeper_ == nullptr || !s_->members->complete()) return;
   const std::uint64_t changes = s_->tables->catalogue()->changes();
   if (std::exchange(tables_numbered_, changes) == changes) return;
   s_->maps->ChangeAndPublish();
@@ -201,12 +184,9 @@ void Recovery::ForgetState() {
 }
 
 std::uint64_t Recovery::Stamp() const {
-  return (runtime::Planted<"stamp-without-members">() ? 0 : s_->members->changes()) +
-         s_->maps->newest()->version +
-         (runtime::Planted<"stamp-without-tables">() ? 0 : s_->tables->catalogue()->changes()) +
-         (runtime::Planted<"stamp-without-barriers">() ? 0 : s_->barriers->barriers().changes()) +
-         s_->codecs->switches()->changes() + s_->tables->table_changes()->changes() +
-         (runtime::Planted<"stamp-without-pins">() ? 0 : s_->codecs->pin_changes()) +
+  return s_->members->changes() + s_->maps->newest()->version + s_->tables->catalogue()->changes() +
+         s_->barriers->barriers().changes() + s_->codecs->switches()->changes() +
+         s_->tables->table_changes()->changes() + s_->codecs->pin_changes() +
          s_->chains->changes() + (s_->checkpoints->restoration().state().loaded ? 1 : 0);
 }
 
@@ -231,8 +211,7 @@ State Recovery::Collect() const {
   state.epoch = s_->maps->newest()->epoch;
   state.chains = s_->chains->planner().state();
   for (TableCatalogue::Entry& table : catalogue.tables()) {
-    if (table.installed || runtime::Planted<"uninstalled-tables-kept">())
-      state.tables.push_back(std::move(table));
+    if (table.installed) state.tables.push_back(std::move(table));
   }
   std::ranges::sort(state.tables, {}, &TableCatalogue::Entry::id);
   state.next_table = catalogue.next_id();
@@ -242,7 +221,6 @@ State Recovery::Collect() const {
   state.ever_bounded = changes.ever_bounded();
   state.pinned = s_->codecs->pinned();
   state.restoration = s_->checkpoints->restoration().state();
-  if (runtime::Planted<"loaded-not-kept">()) state.restoration.loaded = false;
   return state;
 }
 

@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "runtime/base/mutants.h"
-
 namespace leeway::scheduler {
 namespace {
 
@@ -79,9 +77,7 @@ std::shared_ptr<const proto::ClusterMap> MapBuilder::Next(
   map->version = (newest_->version / kVersionStride + 1) * kVersionStride;
   map->epoch = newest_->epoch;
   const bool moved = map->owners != newest_->owners || map->replicas != newest_->replicas;
-  if (!map->owners.empty() && (moved || (map->servers != newest_->servers &&
-                                         !runtime::Planted<"same-epoch-with-another-server">())))
-    ++map->epoch;
+  if (!map->owners.empty() && (moved || map->servers != newest_->servers)) ++map->epoch;
   NoteChanges(chains, map->epoch);
   newest_ = std::move(map);
   return newest_;

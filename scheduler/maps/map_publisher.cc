@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/base/mutants.h"
-
 namespace leeway::scheduler {
 namespace {
 
@@ -58,8 +56,7 @@ void MapPublisher::Publish(std::shared_ptr<const proto::ClusterMap> map, absl::T
 void MapPublisher::NoteWhoKeepsShards() {
   const std::set<std::uint32_t> before = std::exchange(keepers_, KeepersOf(*map_));
   for (const Node* server : members_->Alive(Role::kServer)) {
-    if (runtime::Planted<"shardless-hold-up">() || workers_held_ || keepers_.contains(server->id) ||
-        (before.contains(server->id) && !runtime::Planted<"emptied-not-waited-for">())) {
+    if (workers_held_ || keepers_.contains(server->id) || before.contains(server->id)) {
       progress_[server->id].needed = map_->version;
     }
   }
@@ -76,8 +73,7 @@ void MapPublisher::Hurry(const std::set<std::uint32_t>& concerned, absl::Time no
 }
 
 void MapPublisher::OnAck(const Node& node, std::uint64_t version, absl::Time now) {
-  if (map_ == nullptr || (version > map_->version && !runtime::Planted<"future-acknowledged">()))
-    return;  // of a map that never was
+  if (map_ == nullptr || version > map_->version) return;  // of a map that never was
   Progress& progress = progress_[node.id];
   if (version <= progress.acknowledged) return;
   progress.acknowledged = version;
@@ -91,8 +87,7 @@ void MapPublisher::OnRejoin(const Node& node, absl::Time now) {
 void MapPublisher::Resend(absl::Time now) {
   for (const Node* node : Audience()) {
     Progress& progress = progress_[node->id];
-    if (now < progress.resend_at || !Due(*node, now) || runtime::Planted<"map-sent-once">())
-      continue;
+    if (now < progress.resend_at || !Due(*node, now)) continue;
     const absl::Duration next = std::min(progress.interval * 2, resend_interval_ * 16);
     SendTo(*node, now);
     progress.interval = next;
@@ -106,14 +101,12 @@ bool MapPublisher::Due(const Node& node, absl::Time now) {
 }
 
 bool MapPublisher::WorkersMayHaveIt(absl::Time now) {
-  if (runtime::Planted<"workers-before-servers">()) return true;
-  if (workers_held_ && !runtime::Planted<"held-workers-told">()) return false;
+  if (workers_held_) return false;
   if (ServersHaveIt()) return true;
   // Otherwise a server would answer by the old settings of a table that workers know to be changed.
-  if (!ServersHave(table_settings_version_) && !runtime::Planted<"urgent-settings-early">())
-    return false;
+  if (!ServersHave(table_settings_version_)) return false;
   if (urgent_until_ == absl::InfiniteFuture()) return false;
-  if (now >= urgent_until_ && !runtime::Planted<"urgent-waits-for-all">()) return true;
+  if (now >= urgent_until_) return true;
   const std::vector<Node*> servers = members_->Alive(Role::kServer);
   return std::all_of(servers.begin(), servers.end(), [this](const Node* server) {
     return !concerned_.contains(server->rank) ||
@@ -161,7 +154,6 @@ void MapPublisher::Advance(absl::Time now) {
     send_to(readers_->All());
   }
   if (!ServersHaveIt()) return;
-  if (runtime::Planted<"urgency-stays">()) return;
   concerned_.clear();
   urgent_until_ = absl::InfiniteFuture();
 }

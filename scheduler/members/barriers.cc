@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "runtime/base/mutants.h"
 #include "scheduler/members/membership_table.h"
 
 namespace leeway::scheduler {
@@ -42,10 +41,8 @@ void Barriers::Enter(const Entrant& who, const proto::BarrierEnter& enter, absl:
     return;
   }
   const Key key(enter.name, enter.group, Translate(who, enter));
-  if (!runtime::Planted<"barrier-answered-once">() && AnswerIfEnded(who.rank, key, enter.number))
-    return;
-  if (!pending_.contains(key) && pending_.size() >= kBarriersWaitingMax &&
-      !runtime::Planted<"barriers-unlimited">()) {
+  if (AnswerIfEnded(who.rank, key, enter.number)) return;
+  if (!pending_.contains(key) && pending_.size() >= kBarriersWaitingMax) {
     Answer(
         who.rank, key, enter.number,
         absl::ResourceExhaustedError(absl::StrCat(Title(enter.name, enter.number), ": ",
@@ -57,7 +54,7 @@ void Barriers::Enter(const Entrant& who, const proto::BarrierEnter& enter, absl:
   // Entering again changes nothing, not even the deadline.
   const Entry entry{DeadlineOf(enter, now), enter.number};
   const bool news = pending->second.entered.emplace(who.rank, entry).second;
-  if (!news && !runtime::Planted<"barrier-deadline-put-off">()) return;
+  if (!news) return;
   pending->second.deadline =
       news ? std::min(pending->second.deadline, entry.deadline) : entry.deadline;
   if (pending->second.awaited.has_value() && pending->second.awaited != who.rank) return;
@@ -70,11 +67,11 @@ void Barriers::Enter(const Entrant& who, const proto::BarrierEnter& enter, absl:
 bool Barriers::IsFull(Pending* pending) const {
   const std::vector<std::uint32_t> missing = Missing(*pending);
   pending->awaited = missing.empty() ? std::nullopt : std::optional(missing.back());
-  return missing.size() <= (runtime::Planted<"barrier-opens-early">() ? 1 : 0);
+  return missing.size() <= 0;
 }
 
 std::uint64_t Barriers::Translate(const Entrant& who, const proto::BarrierEnter& enter) {
-  if (who.late == 0 || runtime::Planted<"late-barriers-not-counted-on">()) return enter.number;
+  if (who.late == 0) return enter.number;
   const auto [shift, first] = shifts_.try_emplace({who.late, {enter.name, enter.group}});
   if (first) {
     ++changes_;
@@ -95,14 +92,13 @@ std::uint64_t Barriers::OpenNumber(const proto::BarrierEnter& enter) const {
 }
 
 void Barriers::Gone(const Entrant& who) {
-  if (who.late != 0 && !runtime::Planted<"shifts-of-the-gone">()) {
+  if (who.late != 0) {
     std::erase_if(shifts_, [&](const auto& shift) { return shift.first.first == who.late; });
   }
   for (auto pending = pending_.begin(); pending != pending_.end();) {
     const auto current = pending++;
-    if (!runtime::Planted<"dead-have-entered">() && current->second.entered.erase(who.rank) > 0) {
-      if (!runtime::Planted<"deadline-of-the-dead">())
-        current->second.deadline = absl::InfiniteFuture();
+    if (current->second.entered.erase(who.rank) > 0) {
+      current->second.deadline = absl::InfiniteFuture();
       for (const auto& [rank, entry] : current->second.entered) {
         current->second.deadline = std::min(current->second.deadline, entry.deadline);
       }
@@ -212,9 +208,7 @@ void Barriers::Remember(const Key& key, const absl::Status& result) {
   if (ended.results.size() > kBarrierEndsRememberedMax) {
     ended.results.erase(ended.results.begin());
   }
-  if (ended_.size() <= kBarrierNamesRememberedMax ||
-      runtime::Planted<"barriers-remembered-for-ever">())
-    return;
+  if (ended_.size() <= kBarrierNamesRememberedMax) return;
   ended_.erase(std::min_element(ended_.begin(), ended_.end(), [](const auto& a, const auto& b) {
     return a.second.used < b.second.used;
   }));

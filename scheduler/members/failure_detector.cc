@@ -2,13 +2,11 @@
 
 #include <algorithm>
 
-#include "runtime/base/mutants.h"
-
 namespace leeway::scheduler {
 
 void FailureDetector::Heard(std::uint32_t node, absl::Time now) {
   absl::Time& heard = heard_.try_emplace(node, now).first->second;
-  heard = runtime::Planted<"late-word-turns-back">() ? now : std::max(heard, now);
+  heard = std::max(heard, now);
 }
 
 std::vector<std::uint32_t> FailureDetector::Silent(absl::Time now) {
@@ -17,10 +15,8 @@ std::vector<std::uint32_t> FailureDetector::Silent(absl::Time now) {
   asked_ = now;
   std::vector<std::uint32_t> silent;
   for (auto& [node, heard] : heard_) {
-    if (delay > interval_ && !runtime::Planted<"stopped-scheduler-counts">())
-      heard = std::min(now, heard + delay);
-    if (now - heard > (runtime::Planted<"silent-at-half">() ? timeout_ / 2 : timeout_))
-      silent.push_back(node);
+    if (delay > interval_) heard = std::min(now, heard + delay);
+    if (now - heard > (timeout_)) silent.push_back(node);
   }
   return silent;
 }

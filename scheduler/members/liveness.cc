@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/base/mutants.h"
 #include "runtime/log/log.h"
 
 namespace leeway::scheduler {
@@ -73,15 +72,12 @@ bool Liveness::HearsNobody() const {
 
 // True for at most Config::scheduler_timeout, which is how long nodes go on without a scheduler.
 bool Liveness::IsCutOff(bool somebody_is_silent) {
-  if (runtime::Planted<"cut-off-not-seen">()) return false;
   if (!HearsNobody()) {
     if (!cut_off_since_.has_value()) return false;
     cut_off_since_.reset();
     runtime::LogInfo("nodes are heard again");
     // The other nodes were cut off from the scheduler as well.
-    if (!runtime::Planted<"rest-not-heard">()) {
-      for (const Node* node : members_->Alive()) detector_.Heard(node->id, Now());
-    }
+    for (const Node* node : members_->Alive()) detector_.Heard(node->id, Now());
     return true;
   }
   if (!cut_off_since_.has_value()) {
@@ -92,8 +88,7 @@ bool Liveness::IsCutOff(bool somebody_is_silent) {
         "for dead, for ",
         absl::FormatDuration(config_->scheduler_timeout), " (LEEWAY_SCHEDULER_TIMEOUT_MS)");
   }
-  return runtime::Planted<"cut-off-for-ever">() ||
-         Now() - *cut_off_since_ < config_->scheduler_timeout;
+  return Now() - *cut_off_since_ < config_->scheduler_timeout;
 }
 
 // Only a member without connections is suspected: a worker, whose process has ended without leaving
@@ -126,21 +121,16 @@ absl::Duration Liveness::SuspicionPatience() const {
 // it. If none is connected, the scheduler's own connections broke. The last replica of a shard is
 // waited for until the failure timeout (FindDead), since nothing can replace it.
 bool Liveness::CanBeSpared(const Node& node) const {
-  if (node.role == Role::kServer && owner_->IsLastReplica(node.rank) &&
-      !runtime::Planted<"last-replica-suspected">()) {
+  if (node.role == Role::kServer && owner_->IsLastReplica(node.rank)) {
     return false;
   }
   const std::vector<Node*> servers = members_->Alive(Role::kServer);
   return std::ranges::any_of(servers, [&node](const Node* other) {
-    return other->id != node.id && (runtime::Planted<"suspected-though-nobody-reached">() ||
-                                    other->peer != 0 || other->pulse != 0);
+    return other->id != node.id && (other->peer != 0 || other->pulse != 0);
   });
 }
 
-void Liveness::Trust(std::uint32_t node) {
-  if (runtime::Planted<"suspicion-stays">()) return;
-  suspects_.erase(node);
-}
+void Liveness::Trust(std::uint32_t node) { suspects_.erase(node); }
 
 absl::Duration Liveness::SilentFor(std::uint32_t node) const {
   return detector_.SilentFor(node, Now());

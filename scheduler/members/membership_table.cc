@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/messages/limits.h"
-#include "runtime/base/mutants.h"
 #include "runtime/base/status_macros.h"
 
 namespace leeway::scheduler {
@@ -19,7 +18,7 @@ absl::string_view NumberSetting(Role role) {
 }
 
 absl::Status CheckNumber(Role role, std::uint32_t theirs, std::uint32_t ours) {
-  if (theirs == ours || runtime::Planted<"other-numbers-join">()) return absl::OkStatus();
+  if (theirs == ours) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "it has ", NumberSetting(role), "=", theirs, ", but the scheduler has ", NumberSetting(role),
       "=", ours,
@@ -91,7 +90,7 @@ absl::StatusOr<Node*> MembershipTable::Admit(const proto::Join& join,
   node.role = join.role;
   node.rank = rank;
   node.incarnation = identity.incarnation;
-  node.late = complete_ && !runtime::Planted<"late-not-said">();
+  node.late = complete_;
   if (join.role == Role::kServer) node.endpoints = join.endpoints;
   node.codecs = join.codecs;
   ids_[node.incarnation] = node.id;
@@ -139,9 +138,7 @@ std::optional<std::uint32_t> MembershipTable::FreeRank(Role role) const {
     return [state](const Node* node) { return node != nullptr && node->state == state; };
   };
   if (auto rank = rank_where([](const Node* node) { return node == nullptr; })) return rank;
-  if (auto rank = rank_where(in_state(runtime::Planted<"left-before-dead">() ? Node::State::kLeft
-                                                                             : Node::State::kDead)))
-    return rank;
+  if (auto rank = rank_where(in_state(Node::State::kDead))) return rank;
   if (auto rank = rank_where(
           [](const Node* node) { return node->state == Node::State::kLeft && node->left_in == 0; }))
     return rank;
@@ -170,7 +167,7 @@ absl::StatusOr<std::uint32_t> MembershipTable::CheckRank(const proto::Join& join
                      join.elastic ? "; the next to come on top is the last + 1" : ""));
   }
   const Node* holder = nodes[rank];
-  if (holder == nullptr || !holder->alive() || runtime::Planted<"living-rank-given">()) return rank;
+  if (holder == nullptr || !holder->alive()) return rank;
   return absl::AlreadyExistsError(absl::StrCat(
       "LEEWAY_RANK=", rank, " is taken by ", holder->FullName(),
       FreeRank(join.role).has_value()
@@ -183,14 +180,14 @@ void MembershipTable::Retire(Node* node, Node::State state, std::string why) {
   node->state = state;
   node->gone_because = std::move(why);
   node->codecs.clear();  // the dead are many
-  if (complete_ || runtime::Planted<"early-leaver-keeps-rank">()) return;
+  if (complete_) return;
   Ranks(node->role)[node->rank] = nullptr;
   NoteReplaced(*node);
 }
 
 void MembershipTable::NoteReplaced(const Node& node) {
   replaced_.push_back(node.id);
-  while (replaced_.size() > kReplacedMax && !runtime::Planted<"the-gone-kept-for-ever">()) {
+  while (replaced_.size() > kReplacedMax) {
     const auto oldest = nodes_.find(replaced_.front());
     replaced_.pop_front();
     ids_.erase(oldest->second.incarnation);
@@ -199,7 +196,7 @@ void MembershipTable::NoteReplaced(const Node& node) {
 }
 
 void MembershipTable::LeavingIsIn(Node* worker, std::uint64_t version) {
-  if (complete_ && !runtime::Planted<"rank-given-before-leaving-is-known">()) {
+  if (complete_) {
     worker->left_in = version;
   }
 }
@@ -224,7 +221,6 @@ void MembershipTable::Restore(const std::vector<Node>& nodes, std::uint32_t next
     std::vector<Node*>& ranks = Ranks(own.role);
     if (ranks.size() <= own.rank) ranks.resize(own.rank + 1, nullptr);
     // By id: a node that joined later has taken the rank.
-    if (ranks[own.rank] != nullptr && runtime::Planted<"predecessor-restored">()) continue;
     if (const Node* const before = std::exchange(ranks[own.rank], &own)) {
       replaced_.push_back(before->id);
     }

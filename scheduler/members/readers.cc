@@ -1,13 +1,12 @@
 #include "scheduler/members/readers.h"
 
 #include "absl/strings/str_cat.h"
-#include "runtime/base/mutants.h"
 
 namespace leeway::scheduler {
 
 absl::StatusOr<Node*> Readers::Admit(const van::Identity& identity) {
   if (identity.incarnation == 0) return absl::InvalidArgumentError("its incarnation is 0");
-  if (readers_.size() >= kReadersMax && !runtime::Planted<"readers-unlimited">()) {
+  if (readers_.size() >= kReadersMax) {
     return absl::ResourceExhaustedError(
         absl::StrCat("there are ", kReadersMax,
                      " readers (LEEWAY_READ_ONLY) already, and there cannot be more at a time"));

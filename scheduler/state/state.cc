@@ -1,14 +1,13 @@
 #include "scheduler/state/state.h"
 
 #include "absl/strings/str_cat.h"
-#include "runtime/base/mutants.h"
 #include "runtime/base/status_macros.h"
 
 namespace leeway::scheduler {
 
 absl::Status CheckStateFits(const State& state, const Config& config) {
   const auto check = [](absl::string_view setting, std::uint64_t ours, std::uint64_t its) {
-    if (ours == its || runtime::Planted<"other-settings-go-on">()) return absl::OkStatus();
+    if (ours == its) return absl::OkStatus();
     return absl::FailedPreconditionError(absl::StrCat(
         setting, "=", ours, ", but the cluster that is kept there was started with ", its));
   };

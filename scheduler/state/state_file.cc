@@ -13,7 +13,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "runtime/base/mutants.h"
 #include "runtime/base/status_macros.h"
 #include "scheduler/state/state_json.h"
 
@@ -63,7 +62,7 @@ absl::StatusOr<absl::string_view> TakeText(absl::string_view checksum, absl::str
     return Damaged(absl::StrCat("it has ", bytes->size(), " bytes of ", text_bytes));
   }
   const absl::string_view text = bytes->substr(0, text_bytes);
-  if (checksum != ChecksumOf(text) && !runtime::Planted<"damaged-state-read">()) {
+  if (checksum != ChecksumOf(text)) {
     return Damaged("its checksum is wrong");
   }
   bytes->remove_prefix(text_bytes);
@@ -120,7 +119,7 @@ std::string EncodeState(const State& state) {
 absl::StatusOr<State> DecodeState(absl::string_view bytes) {
   LEEWAY_ASSIGN_OR_RETURN(Json json, TakeSnapshot(&bytes));
   while (const std::optional<Json> changes = TakeRecord(&bytes)) json.merge_patch(*changes);
-  if (HasRecord(bytes) && !runtime::Planted<"changes-after-damage-dropped">()) {
+  if (HasRecord(bytes)) {
     return Damaged("a record of its changes");
   }
   try {
@@ -158,9 +157,9 @@ absl::Status StateFile::MakeAnew(const State& state) {
 
 absl::Status StateFile::AppendChanges(const std::string& record) {
   absl::Status status = file_->Append(record);
-  if (status.ok() && !runtime::Planted<"changes-unsynced">()) status = file_->Sync();
+  if (status.ok()) status = file_->Sync();
   changes_bytes_ += record.size();
-  if (!status.ok() && !runtime::Planted<"appended-behind-a-torn-record">()) file_.reset();
+  if (!status.ok()) file_.reset();
   return status;
 }
 

@@ -11,7 +11,6 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "proto/encoding/encoding.h"
-#include "runtime/base/mutants.h"
 
 namespace leeway::scheduler {
 namespace {
@@ -237,7 +236,7 @@ Json ChangedEntries(const std::vector<Entry>& before, const std::vector<Entry>& 
   auto old = before.begin();
   const auto drop_below = [&](std::uint64_t id) {
     for (; old != before.end() && old->id < id; ++old) {
-      if (!runtime::Planted<"gone-node-kept-in-state">()) changes[absl::StrCat(old->id)] = nullptr;
+      changes[absl::StrCat(old->id)] = nullptr;
     }
   };
   for (const Entry& entry : after) {

@@ -1,7 +1,6 @@
 #include "scheduler/state/state_keeper.h"
 
 #include "absl/strings/str_cat.h"
-#include "runtime/base/mutants.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/log/log.h"
 
@@ -53,9 +52,6 @@ absl::StatusOr<std::optional<State>> StateKeeper::Open() {
   if (absl::Status made = files_->CreateDirectories(folder_); !made.ok()) return explain(made, "");
   absl::StatusOr<std::unique_ptr<runtime::FileLock>> lock =
       files_->Lock(absl::StrCat(folder_, "/", kLockFile));
-  if (!lock.ok() && runtime::Planted<"state-shared">()) {
-    lock = std::unique_ptr<runtime::FileLock>();
-  }
   if (!lock.ok()) {
     return explain(lock.status(), absl::IsAlreadyExists(lock.status())
                                       ? ": a scheduler runs with it; stop that one or give "
@@ -83,12 +79,11 @@ absl::StatusOr<std::optional<State>> StateKeeper::Open() {
 
 void StateKeeper::Once(runtime::Task send) {
   const std::uint64_t stamp = stamp_();
-  if (forgotten_ || (held_.empty() && stamp == durable_) ||
-      runtime::Planted<"said-before-kept">()) {
+  if (forgotten_ || (held_.empty() && stamp == durable_)) {
     send();
     return;
   }
-  if (held_.size() >= kSendsHeldMax && !runtime::Planted<"sends-held-unlimited">()) return;
+  if (held_.size() >= kSendsHeldMax) return;
   held_.emplace_back(stamp, std::move(send));
   Write();
 }
@@ -116,23 +111,22 @@ void StateKeeper::StartWrite() {
 
 void StateKeeper::Written(std::uint64_t stamp, std::uint64_t version, const absl::Status& result) {
   if (forgotten_) return;
-  if (!result.ok() && !runtime::Planted<"failed-write-counts">()) {
+  if (!result.ok()) {
     if (trouble_.ok()) {
       trouble_since_ = loop_->Now();
       runtime::LogError("the scheduler cannot keep its state, and says nothing new until it can: ",
                         result.message(), " (LEEWAY_SCHEDULER_STATE)");
     }
     trouble_ = result;
-    if (!runtime::Planted<"state-not-tried-again">()) retry_timer_.SetAfter(kStateRetryInterval);
+    retry_timer_.SetAfter(kStateRetryInterval);
     return;
   }
   if (!trouble_.ok()) runtime::LogInfo("the scheduler can keep its state again");
   trouble_ = absl::OkStatus();
   writing_ = false;
-  durable_ = runtime::Planted<"durable-is-newest">() ? stamp_() : stamp;
+  durable_ = stamp;
   written_version_ = version;
-  while (!held_.empty() &&
-         (held_.front().first <= durable_ || runtime::Planted<"held-by-any-write">())) {
+  while (!held_.empty() && held_.front().first <= durable_) {
     runtime::Task send = std::move(held_.front().second);
     held_.pop_front();
     send();
@@ -146,8 +140,7 @@ void StateKeeper::Forget() {
   retry_timer_.Clear();
   // The write under way ends first.
   writer_.reset();
-  absl::Status removed =
-      runtime::Planted<"state-left-behind">() ? absl::OkStatus() : RemoveIfThere(files_, path_);
+  absl::Status removed = RemoveIfThere(files_, path_);
   if (removed.ok()) removed = files_->SyncDirectory(folder_);
   // Last, and while it is held: no other process has it before the state is gone.
   if (removed.ok() && lock_ != nullptr) {

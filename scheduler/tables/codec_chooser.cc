@@ -7,7 +7,6 @@
 #include "absl/strings/str_format.h"
 #include "compress/codec_cost.h"
 #include "proto/messages/limits.h"
-#include "runtime/base/mutants.h"
 
 namespace leeway::scheduler {
 
@@ -16,7 +15,6 @@ void CodecChooser::OnReport(std::uint32_t worker, const proto::CodecReport& repo
 }
 
 void CodecChooser::Forget(std::uint32_t worker) {
-  if (runtime::Planted<"costs-of-the-dead">()) return;
   for (auto& [id, table] : tables_) table.reports.erase(worker);
 }
 
@@ -52,9 +50,7 @@ std::optional<std::uint32_t> CodecChooser::Better(std::uint32_t id, const Costs&
   Table& table = tables_[id];
   if (wanted != table.wanted) table.looks = 0;
   table.wanted = wanted;
-  if (wanted == present ||
-      ++table.looks < (runtime::Planted<"one-look-is-enough">() ? 1 : kLooksAlike))
-    return std::nullopt;
+  if (wanted == present || ++table.looks < kLooksAlike) return std::nullopt;
   table.looks = 0;
   return wanted;
 }

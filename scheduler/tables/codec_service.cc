@@ -9,7 +9,6 @@
 #include "absl/strings/str_join.h"
 #include "compress/table_codec.h"
 #include "proto/tables/text.h"
-#include "runtime/base/mutants.h"
 #include "runtime/log/log.h"
 
 namespace leeway::scheduler {
@@ -100,7 +99,7 @@ void CodecService::Choose() {
 
 void CodecService::WorkerGone(std::uint32_t worker) {
   chooser_.Forget(worker);
-  if (!runtime::Planted<"dead-worker-decides-codec">()) switches_.WorkersChanged();
+  switches_.WorkersChanged();
 }
 
 void CodecService::RestorePinned(std::set<std::uint32_t> pinned) {

@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/messages/limits.h"
-#include "runtime/base/mutants.h"
 
 namespace leeway::scheduler {
 namespace {
@@ -38,7 +37,7 @@ CodecSwitches::Current CodecSwitches::CurrentOf(std::uint32_t id) const {
 
 void CodecSwitches::Switch(std::uint32_t id, std::uint32_t choice, Done done) {
   Table& table = tables_[id];
-  if (table.wishes.size() >= kSwitchesWaitingMax && !runtime::Planted<"switches-without-limit">()) {
+  if (table.wishes.size() >= kSwitchesWaitingMax) {
     return done(absl::ResourceExhaustedError(
         absl::StrCat(table.wishes.size(), " changes of the table's codec wait already")));
   }
@@ -70,14 +69,11 @@ void CodecSwitches::Begin(std::uint32_t id, Table* table) {
 }
 
 void CodecSwitches::Announce(Table* table) {
-  const std::uint64_t after =
-      table->decided.empty() ? 0
-                             : table->decided.back().clock +
-                                   (runtime::Planted<"switch-at-the-last-ones-clock">() ? 0 : 1);
+  const std::uint64_t after = table->decided.empty() ? 0 : table->decided.back().clock + 1;
   table->announced->clock = std::min<std::uint64_t>(std::max(newest_clock_ + table->margin, after),
                                                     proto::kStartClockMax);
   table->version.reset();
-  if (!runtime::Planted<"agreed-to-another-clock">()) table->agreed.clear();
+  table->agreed.clear();
   table->again = false;
 }
 
@@ -89,7 +85,7 @@ void CodecSwitches::Published(std::uint64_t version) {
 
 void CodecSwitches::Hear(std::uint32_t worker, std::uint64_t clock, Table* table) {
   if (table->agreed.contains(worker)) return;
-  if (clock >= table->announced->clock && !runtime::Planted<"switch-too-late">()) {
+  if (clock >= table->announced->clock) {
     table->margin = std::min(2 * table->margin, kSwitchMarginMax);
     Announce(table);
     ++changes_;
@@ -108,15 +104,13 @@ std::uint64_t CodecSwitches::OldestClock() const {
 }
 
 bool CodecSwitches::IsFull(const Table& table) const {
-  return table.decided.size() >= told_max_ && OldestClock() < table.decided.front().clock &&
-         !runtime::Planted<"forgotten-while-needed">();
+  return table.decided.size() >= told_max_ && OldestClock() < table.decided.front().clock;
 }
 
 // A switch says which choice was before it, so it is needed as long as a clock before it is.
 void CodecSwitches::DropUnneeded(Table* table) const {
   const std::uint64_t oldest = OldestClock();
-  while (table->decided.size() > 1 &&
-         (table->decided.front().clock <= oldest || runtime::Planted<"forgotten-while-needed">())) {
+  while (table->decided.size() > 1 && table->decided.front().clock <= oldest) {
     table->decided.pop_front();
   }
 }
@@ -132,8 +126,7 @@ void CodecSwitches::OnAck(std::uint32_t worker, std::uint64_t version, std::uint
     const std::size_t told = table.decided.size();
     DropUnneeded(&table);
     if (table.decided.size() != told) ++changes_;
-    if (!table.announced.has_value() || !table.version.has_value() ||
-        (version < *table.version && !runtime::Planted<"switch-by-an-older-map">())) {
+    if (!table.announced.has_value() || !table.version.has_value() || version < *table.version) {
       continue;
     }
     Hear(worker, clock, &table);
@@ -160,8 +153,6 @@ void CodecSwitches::Tick() {
   bool announced = false;
   for (auto& [id, table] : tables_) {
     if (!table.announced.has_value() || !table.again || !table.version.has_value()) continue;
-    if (runtime::Planted<"waiting-puts-switch-off">())
-      table.margin = std::min(2 * table.margin, kSwitchMarginMax);
     Announce(&table);
     announced = true;
   }
@@ -171,9 +162,7 @@ void CodecSwitches::Tick() {
 bool CodecSwitches::DecideIfAgreed(std::uint32_t id, Table* table) {
   if (!table->announced.has_value() || !table->version.has_value()) return false;
   for (const std::uint32_t worker : workers_()) {
-    if (!table->agreed.contains(worker) &&
-        !(runtime::Planted<"switch-by-one">() && !table->agreed.empty()))
-      return false;
+    if (!table->agreed.contains(worker)) return false;
   }
   if (IsFull(*table)) {
     table->again = true;

@@ -1,7 +1,6 @@
 #include "scheduler/tables/late_servers.h"
 
 #include "absl/strings/str_cat.h"
-#include "runtime/base/mutants.h"
 
 namespace leeway::scheduler {
 
@@ -10,8 +9,7 @@ void LateServers::Begin(std::uint32_t node, const std::vector<TableCatalogue::En
   Server server;
   // Tables that are being created are the catalogue's (TableCatalogue::ServerCame).
   for (const TableCatalogue::Entry& table : tables) {
-    if (table.installed && !runtime::Planted<"late-server-without-tables">())
-      server.missing.emplace(table.id, table);
+    if (table.installed) server.missing.emplace(table.id, table);
   }
   if (server.missing.empty()) {
     owner_->OnPrepared(node);
@@ -28,7 +26,7 @@ bool LateServers::OnInstalled(std::uint32_t node, const proto::InstallTableReply
   if (table == server->second.missing.end()) return false;
   const TableCatalogue::Entry entry = table->second;
   absl::Status fit = reply.result;
-  if (fit.ok() && reply.combine != entry.combine && !runtime::Planted<"unfit-late-server-fits">()) {
+  if (fit.ok() && reply.combine != entry.combine) {
     fit = absl::FailedPreconditionError(absl::StrCat(
         "it has another updater named '", entry.spec.updater.name, "' than the other servers"));
   }
@@ -49,7 +47,7 @@ bool LateServers::OnInstalled(std::uint32_t node, const proto::InstallTableReply
 
 void LateServers::Tick(absl::Time now) {
   for (auto& [node, server] : servers_) {
-    if (now < server.resend_at || runtime::Planted<"late-installs-sent-once">()) continue;
+    if (now < server.resend_at) continue;
     server.resend_at = now + resend_interval_;
     Send(node, server);
   }

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "proto/messages/messages.h"
-#include "runtime/base/mutants.h"
 
 namespace leeway::scheduler {
 
@@ -27,8 +26,7 @@ class ReplyMemory {
     auto& of_node = replies_[node];
     const std::uint64_t request = reply.request;
     of_node[{request, create}] = std::move(reply);
-    if (of_node.size() > kRepliesRememberedMax &&
-        !runtime::Planted<"table-answers-kept-for-ever">()) {
+    if (of_node.size() > kRepliesRememberedMax) {
       of_node.erase(of_node.begin());
     }
   }

@@ -5,7 +5,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "proto/tables/table_difference.h"
-#include "runtime/base/mutants.h"
 #include "scheduler/members/membership_table.h"
 
 namespace leeway::scheduler {
@@ -82,7 +81,7 @@ void TableCatalogue::StartInstall(const Request& request, const TableSpec& spec,
     Refuse(request, known);
     return;
   }
-  if (tables_.size() >= kTablesMax && !runtime::Planted<"tables-unlimited">()) {
+  if (tables_.size() >= kTablesMax) {
     Refuse(request, absl::ResourceExhaustedError(absl::StrCat("cannot create table '", spec.name,
                                                               "': there are ", kTablesMax)));
     return;
@@ -118,8 +117,7 @@ void TableCatalogue::OnInstalled(std::uint32_t server, const proto::InstallTable
                                                  name->second, "': ", reply.result.message())));
     return;
   }
-  if (!table.agreed.empty() && table.entry.combine != reply.combine &&
-      !runtime::Planted<"updaters-not-compared">()) {
+  if (!table.agreed.empty() && table.entry.combine != reply.combine) {
     Fail(name->second,
          absl::FailedPreconditionError(absl::StrCat(
              members_->Describe(*table.agreed.begin()), " and ", members_->Describe(server),
@@ -134,7 +132,7 @@ void TableCatalogue::OnInstalled(std::uint32_t server, const proto::InstallTable
 }
 
 void TableCatalogue::FinishIfInstalled(Table* table) {
-  if (!table->awaited.empty() && !runtime::Planted<"table-before-all-have-it">()) return;
+  if (!table->awaited.empty()) return;
   if (table->agreed.empty()) {
     const std::string name = table->entry.spec.name;
     Fail(name, absl::UnavailableError(
@@ -155,14 +153,12 @@ void TableCatalogue::Fail(const std::string& name, const absl::Status& why) {
   requests_waiting_ -= table.waiting.size();
   // Once: a server that misses it keeps a table whose id is never used again.
   for (std::uint32_t server : table.asked) {
-    if (!runtime::Planted<"failed-table-stays">())
-      send_(server, proto::InstallTableReply{.table = table.entry.id, .result = why});
+    send_(server, proto::InstallTableReply{.table = table.entry.id, .result = why});
   }
   for (const Request& request : table.waiting) Refuse(request, why);
 }
 
 void TableCatalogue::ServerCame(std::uint32_t server) {
-  if (runtime::Planted<"late-server-misses-creation">()) return;
   for (const auto& [id, name] : installing_) {
     Table& table = tables_.at(name);
     table.asked.insert(server);
@@ -180,7 +176,7 @@ void TableCatalogue::ServersChanged() {
       return std::find(living.begin(), living.end(), server) == living.end();
     };
     std::erase_if(table.awaited, gone);
-    if (!runtime::Planted<"gone-server-agreed">()) std::erase_if(table.agreed, gone);
+    std::erase_if(table.agreed, gone);
     FinishIfInstalled(&table);
   }
 }
@@ -188,10 +184,9 @@ void TableCatalogue::ServersChanged() {
 void TableCatalogue::Forget(std::uint32_t worker_node) {
   replies_.Forget(worker_node);
   for (const auto& [id, name] : installing_) {
-    requests_waiting_ -= (runtime::Planted<"waiting-workers-kept">() ? 0 : 1) *
-                         std::erase_if(tables_.at(name).waiting, [&](const Request& request) {
-                           return request.node == worker_node;
-                         });
+    requests_waiting_ -= std::erase_if(tables_.at(name).waiting, [&](const Request& request) {
+      return request.node == worker_node;
+    });
   }
 }
 
@@ -203,7 +198,7 @@ void TableCatalogue::Tick(absl::Time now) {
       Fail(name, Timeout(table));
     } else if (now >= table.resend_at) {
       table.resend_at = now + resend_interval_;
-      if (!runtime::Planted<"install-sent-once">()) SendInstall(table);
+      SendInstall(table);
     }
   }
 }

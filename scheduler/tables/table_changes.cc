@@ -8,16 +8,13 @@
 #include "proto/messages/limits.h"
 #include "proto/messages/table_settings_schedule.h"
 #include "proto/tables/table_difference.h"
-#include "runtime/base/mutants.h"
 
 namespace leeway::scheduler {
 namespace {
 
 // Whether pushes are held may change only where no worker has used the table.
 absl::Status CheckHolding(const TableSpec& is, const TableSpec& wanted) {
-  if (is.consistency.is_bsp() == wanted.consistency.is_bsp() ||
-      runtime::Planted<"bsp-becomes-asp">())
-    return absl::OkStatus();
+  if (is.consistency.is_bsp() == wanted.consistency.is_bsp()) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("the consistency of table '", is.name, "' is ", is.consistency.ToString(),
                    ", and cannot become ", wanted.consistency.ToString(),
@@ -52,7 +49,7 @@ void TableChanges::Change(const TableCatalogue::Entry& table, const TableSpec& w
     again.agreed = true;
     return;
   }
-  if (changing(table.id) && !runtime::Planted<"two-changes-at-once">()) {
+  if (changing(table.id)) {
     return done(absl::AbortedError(
         absl::StrCat("another change of table '", is.name, "' is under way: ask again")));
   }
@@ -91,8 +88,7 @@ const proto::TableSettings* TableChanges::Announced(std::uint32_t table) const {
 bool TableChanges::AskedForAgain(const TableCatalogue::Entry& table, const TableSpec& wanted,
                                  std::optional<std::uint64_t> from) const {
   const proto::TableSettings* const announced = Announced(table.id);
-  return !runtime::Planted<"asked-again-is-another-change">() && announced != nullptr &&
-         !from.has_value() && !pending_.contains(table.id) &&
+  return announced != nullptr && !from.has_value() && !pending_.contains(table.id) &&
          proto::WithTableSettings(table.spec, *announced) == wanted;
 }
 
@@ -104,8 +100,7 @@ bool TableChanges::OnInstalled(std::uint32_t server, const proto::InstallTableRe
   const std::uint32_t table = found->first;
   Pending& pending = found->second;
   // A server that has just joined is still installing its tables: it is asked again.
-  if (absl::IsUnavailable(reply.result) && !runtime::Planted<"joining-server-fails-change">())
-    return true;
+  if (absl::IsUnavailable(reply.result)) return true;
   if (pending.agreed || pending.awaited.erase(server) == 0) return true;
   if (!reply.result.ok()) {
     Fail(table, absl::Status(reply.result.code(),
@@ -200,7 +195,7 @@ void TableChanges::Tick(absl::Time now) {
     } else if (now >= pending.resend_at) {
       pending.resend_at = now + resend_interval_;
       for (const std::uint32_t server : pending.awaited) {
-        if (!runtime::Planted<"change-asked-once">()) send_(server, pending.asked);
+        send_(server, pending.asked);
       }
     }
   }
@@ -218,8 +213,7 @@ TableSpec TableChanges::SpecOf(const TableCatalogue::Entry& table) const {
   const auto found = settings_.find(table.id);
   if (found == settings_.end()) return table.spec;
   for (auto it = found->second.rbegin(); it != found->second.rend(); ++it) {
-    if (it->decided || runtime::Planted<"announced-is-decided">())
-      return proto::WithTableSettings(table.spec, *it);
+    if (it->decided) return proto::WithTableSettings(table.spec, *it);
   }
   return table.spec;
 }

@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "proto/tables/table_difference.h"
 #include "proto/tables/text.h"
-#include "runtime/base/mutants.h"
 #include "runtime/log/log.h"
 #include "scheduler/tables/known_codecs.h"
 #include "scheduler/tables/table_command.h"
@@ -58,7 +57,7 @@ void TableService::OnCreate(const Node& worker, const proto::CreateTable& create
 void TableService::OnOpen(const Node& node, const proto::OpenTable& open) {
   if (!IsReady(node, open.request)) return;
   if (node.role == Role::kWorker) {
-    if (IsRenewed(open.name) && !runtime::Planted<"opened-while-renewed">()) {
+    if (IsRenewed(open.name)) {
       return;  // the worker asks again
     }
     catalogue_.Touch(open.name);
@@ -179,12 +178,10 @@ void TableService::ServerCame(std::uint32_t server) {
   PrepareServer(server);
 }
 
-void TableService::WorkersChanged() {
-  if (!runtime::Planted<"dead-worker-decides-change">()) table_changes_.WorkersChanged();
-}
+void TableService::WorkersChanged() { table_changes_.WorkersChanged(); }
 
 void TableService::MembersChanged() {
-  if (!runtime::Planted<"dead-server-holds-up-table">()) catalogue_.ServersChanged();
+  catalogue_.ServersChanged();
   table_changes_.ServersChanged();
 }
 

@@ -1,15 +1,14 @@
 #include "tests/mutants/catalogue.h"
 
 namespace leeway::mutants {
+namespace {
 
-std::vector<KnownBug> Catalogue() {
-  std::vector<KnownBug> all;
-  for (const std::span<const KnownBug> bugs :
-       {ReplicaBugs(), ShardBugs(), ShardStateBugs(), ServerBugs(), VanBugs(), SchedulerBugs(),
-        PlanningBugs(), CheckpointBugs(), WorkerBugs()}) {
-    all.insert(all.end(), bugs.begin(), bugs.end());
-  }
-  return all;
-}
+constexpr KnownBug kKnownBugs[] = {
+#include "tests/mutants/known_bugs.inc"
+};
+
+}  // namespace
+
+std::span<const KnownBug> Catalogue() { return kKnownBugs; }
 
 }  // namespace leeway::mutants

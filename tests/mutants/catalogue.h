@@ -1,9 +1,8 @@
-// The catalogue of the known bugs of runtime/base/mutants.h: what each breaks, and what finds it.
+// The catalogue of the known bugs of tests/mutants/edits/: what each breaks, and what finds it.
 #ifndef LEEWAY_TESTS_MUTANTS_CATALOGUE_H_
 #define LEEWAY_TESTS_MUTANTS_CATALOGUE_H_
 
 #include <span>
-#include <vector>
 
 #include "absl/strings/string_view.h"
 
@@ -12,7 +11,7 @@ namespace leeway::mutants {
 // A known bug. Seeds of the simulator find it, unless one of the last fields says otherwise.
 struct KnownBug {
   absl::string_view name;     // the name in Planted<"…">
-  absl::string_view file;     // the file that contains it
+  absl::string_view file;     // the source that it is in
   absl::string_view what;     // the wrong behaviour
   absl::string_view promise;  // the promise that it breaks
   // A test that fails with it, if seeds cannot find it: "folder/program Suite.Name", where the name
@@ -24,17 +23,8 @@ struct KnownBug {
   absl::string_view harmless = "";
 };
 
-// The bugs of each role, in a file of its own, in the order of their files.
-std::span<const KnownBug> ReplicaBugs();
-std::span<const KnownBug> ShardBugs();
-std::span<const KnownBug> ShardStateBugs();
-std::span<const KnownBug> ServerBugs();
-std::span<const KnownBug> VanBugs();
-std::span<const KnownBug> SchedulerBugs();
-std::span<const KnownBug> PlanningBugs();    // of the scheduler
-std::span<const KnownBug> CheckpointBugs();  // of all
-std::span<const KnownBug> WorkerBugs();
-std::vector<KnownBug> Catalogue();
+// In the order of the files of edits.
+std::span<const KnownBug> Catalogue();
 
 }  // namespace leeway::mutants
 

@@ -25,9 +25,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "runtime/base/mutants.h"
 #include "runtime/log/log.h"
 #include "tests/mutants/catalogue.h"
+#include "tests/mutants/planted.h"
 #include "tests/simulation/seed_runner.h"
 
 namespace leeway::mutants {
@@ -147,8 +147,7 @@ class Trial {
 std::vector<KnownBug> Chosen(const std::string& only, double share, bool tests_only,
                              bool seeds_only) {
   std::vector<KnownBug> bugs;
-  std::vector<KnownBug> all = Catalogue();
-  for (KnownBug& bug : all) {
+  for (KnownBug bug : Catalogue()) {
     if (seeds_only && bug.seeds_too) bug.test = "";
     if (bug.test.empty() ? tests_only : seeds_only) continue;
     const bool named = absl::StrContains(bug.name, only) || absl::StrContains(bug.file, only);
@@ -226,7 +225,7 @@ void List(const std::vector<KnownBug>& bugs) {
 
 int Main(int argc, char** argv) {
   CLI::App app(
-      "Switches on one known bug at a time (tests/mutants/catalogue.cc) and prints which "
+      "Switches on one known bug at a time (tests/mutants/edits/) and prints which "
       "seed of the simulator, or which test, finds it.");
   simulation::Campaign campaign;
   campaign.seeds = 500;

@@ -5,7 +5,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "proto/messages/limits.h"
-#include "runtime/base/mutants.h"
 #include "runtime/base/status_macros.h"
 #include "van/little_endian.h"
 
@@ -48,7 +47,7 @@ class Reader {
     const std::size_t header = Get<std::uint32_t>(entry);
     const std::size_t frames = Get<std::uint16_t>(entry + 4);
     if (Get<std::uint16_t>(entry + 6) != 0) return Wrong("two bytes that must be zero are not");
-    if (frames > limits_.payload_frames_max && !runtime::Planted<"envelope-frames-unchecked">()) {
+    if (frames > limits_.payload_frames_max) {
       return Wrong(absl::StrCat("a message of ", frames, " payload frames; at most ",
                                 limits_.payload_frames_max));
     }
@@ -133,8 +132,7 @@ absl::StatusOr<std::vector<Message>> OpenEnvelope(std::span<const std::byte> bod
   messages.reserve(proto::kEnvelopeMessagesMax);
   Reader reader(copy, limits);
   while (!reader.done()) {
-    if (messages.size() == proto::kEnvelopeMessagesMax &&
-        !runtime::Planted<"envelope-without-a-count">()) {
+    if (messages.size() == proto::kEnvelopeMessagesMax) {
       return Wrong(absl::StrCat("it has more than ", proto::kEnvelopeMessagesMax, " messages"));
     }
     LEEWAY_RETURN_IF_ERROR(reader.Next(&messages.emplace_back()));

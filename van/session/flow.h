@@ -18,8 +18,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "runtime/base/mutants.h"
-
 namespace leeway::van {
 
 class SendFlow {
@@ -42,7 +40,7 @@ class SendFlow {
   // Whether a message may be sent now. One that is larger than the window is sent when nothing else
   // is in flight.
   bool MaySend(std::uint64_t bytes) const {
-    if (in_flight() == 0 || runtime::Planted<"window-ignored">()) return true;
+    if (in_flight() == 0) return true;
     if (bytes > window_ || in_flight() > window_ - bytes) return false;
     if (!same_host_) return true;
     if (bytes < kLargeBytes) return in_flight() + bytes <= kSameHostBytes;
@@ -65,15 +63,15 @@ class SendFlow {
   }
   // Whether a blocked sender has to ask in a message of its own, because no message in flight asks.
   bool TakeAskWhenBlocked() {
-    if (asked_ > consumed_ || runtime::Planted<"blocked-and-silent">()) return false;
+    if (asked_ > consumed_) return false;
     asked_ = sent_;
     return true;
   }
 
   // Takes a report. False: it is of bytes that were never sent.
   bool OnConsumed(std::uint64_t offset) {
-    if (offset > sent_) return runtime::Planted<"more-taken-than-sent">();
-    consumed_ = runtime::Planted<"taken-goes-back">() ? offset : std::max(consumed_, offset);
+    if (offset > sent_) return false;
+    consumed_ = std::max(consumed_, offset);
     return true;
   }
 

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/base/mutants.h"
 #include "runtime/log/log.h"
 #include "van/session/session_van.h"
 
@@ -60,7 +59,7 @@ void SessionVan::ServeGuest(PeerId id, ConnId conn, absl::FunctionRef<void()> wo
   Peer* const peer = Find(id);
   if (peer != nullptr && !peer->guest) return;  // admitted by this message
   const absl::Time now = loop_->Now();
-  if (!runtime::Planted<"guest-not-charged">()) meter_.Charge(now - begin, now);
+  meter_.Charge(now - begin, now);
   if (peer == nullptr) return;
   peer->charged += now - begin;
   if (peer->conn == conn && !meter_.MayWork(now)) HoldGuest(*peer);
@@ -88,7 +87,7 @@ void SessionVan::ReleaseGuests() {
     Peer* const peer = Find(held_guests_.front());
     held_guests_.pop_front();
     if (peer == nullptr || !std::exchange(peer->held, false)) continue;
-    if (!runtime::Planted<"guest-held-for-ever">()) transport_->Release(peer->conn);
+    transport_->Release(peer->conn);
     break;
   }
   if (held_guests_.empty()) return;
@@ -135,7 +134,6 @@ bool SessionVan::MaySendToGuest(const Peer& peer, std::uint64_t bytes) {
     all += waiting(other);
     if (waiting(other) > waiting(*most)) most = &other;
   }
-  if (runtime::Planted<"guest-bytes-unlimited">()) return true;
   const std::uint64_t own = waiting(peer);
   if (own > 0 && own + bytes > limits_.guest_bytes_max) {
     most = &peer;

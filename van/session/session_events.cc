@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/encoding/encoding.h"
-#include "runtime/base/mutants.h"
 #include "runtime/base/prefixed.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/loop/backoff.h"
@@ -134,21 +133,20 @@ proto::Hello SessionVan::OwnHello() const {
 void SessionVan::SayHello(Peer& peer) {
   SendSession(peer, peer.hello);
   peer.retry_delay = std::max(peer.retry_delay, kHelloPauseMin);
-  if (runtime::Planted<"hello-said-once">()) return;
   RetryLater(peer, kHelloPauseMax);
 }
 
 // ---- accepting ----
 
 void SessionVan::OnAccepted(ConnId conn) {
-  if (accepted_ >= limits_.peers_max && !runtime::Planted<"peers-unlimited">()) {
+  if (accepted_ >= limits_.peers_max) {
     log_.Warning("refused", absl::StrCat("refusing a connection from ", transport_->AddressOf(conn),
                                          ": ", limits_.peers_max, " are open (peers_max)"));
     transport_->Close(conn);
     return;
   }
   const bool guest = !transport_->own_user(conn);
-  const bool room = counted_ < limits_.guests_max || runtime::Planted<"guests-unlimited">();
+  const bool room = counted_ < limits_.guests_max;
   if (guest && !room && !MakeRoomForGuest()) {
     transport_->Close(conn);
     return;
@@ -164,7 +162,6 @@ void SessionVan::OnAccepted(ConnId conn) {
   peer.charged = GuestAcceptWork();
   counted_ += guest;
   by_conn_[conn] = id;
-  if (runtime::Planted<"silence-before-hello-endures">()) return;
   peer.deadline.SetAfter(limits_.hello_timeout);
 }
 
@@ -231,13 +228,10 @@ void SessionVan::Drop(PeerId id, absl::Status why, Farewell farewell) {
   peer.deadline.Clear();
   peer.retry.Clear();
   const bool was_up = peer.stage == Stage::kUp;
-  if (farewell != Farewell::kNone && !runtime::Planted<"envelope-lost-at-goodbye">())
-    SendEnvelope(peer);
+  if (farewell != Farewell::kNone) SendEnvelope(peer);
   if (was_up && farewell == Farewell::kGoodbye) {
     // Beyond the window: the peer has to take these messages anyway, and they cannot be sent later.
-    if (!runtime::Planted<"queue-lost-at-goodbye">()) {
-      for (Queued& item : std::exchange(peer.queue, {})) Transmit(peer, std::move(item));
-    }
+    for (Queued& item : std::exchange(peer.queue, {})) Transmit(peer, std::move(item));
     SendSession(peer, proto::Encode(proto::Goodbye()));
   } else if (peer.dialled && peer.stage == Stage::kGreeting && !transport_->lossy()) {
     // The peer may have accepted our hello already.
@@ -250,8 +244,7 @@ void SessionVan::Drop(PeerId id, absl::Status why, Farewell farewell) {
     by_conn_.erase(peer.conn);
     transport_->Close(peer.conn);
   }
-  if (!runtime::Planted<"queue-of-a-lost-peer-charged">())
-    limits_.send_queue->Release(peer.queued_bytes);
+  limits_.send_queue->Release(peer.queued_bytes);
   for (Queued& item : peer.queue) {
     if (!item.done) continue;
     absl::Status status = why.ok() ? absl::UnavailableError(absl::StrCat(
@@ -259,8 +252,8 @@ void SessionVan::Drop(PeerId id, absl::Status why, Farewell farewell) {
                                    : why;
     Tell({std::move(item.done), 0, std::move(status)});
   }
-  if (!peer.dialled && !runtime::Planted<"accepted-not-given-back">()) --accepted_;
-  if (!runtime::Planted<"guests-not-given-back">()) counted_ -= peer.counted;
+  if (!peer.dialled) --accepted_;
+  counted_ -= peer.counted;
   if (peer.dialled || was_up) Tell({nullptr, id, std::move(why)});
 }
 
@@ -290,11 +283,10 @@ void SessionVan::OnSession(Peer& peer, const Arrival& arrival) {
 
 void SessionVan::OnHello(Peer& peer, const proto::Hello& theirs) {
   if (peer.theirs.has_value()) {
-    if (!SameHello(*peer.theirs, theirs) && !runtime::Planted<"second-hello-taken">()) {
+    if (!SameHello(*peer.theirs, theirs)) {
       return BanMalformed(peer.id, absl::FailedPreconditionError("said a second, different hello"));
     }
-    if (!peer.dialled && !runtime::Planted<"hello-answered-once">())
-      SendSession(peer, peer.hello);  // our answer may have been lost
+    if (!peer.dialled) SendSession(peer, peer.hello);  // our answer may have been lost
     return;
   }
   proto::Hello mine = OwnHello();
@@ -304,21 +296,18 @@ void SessionVan::OnHello(Peer& peer, const proto::Hello& theirs) {
                  absl::StrCat("refusing ", peer.address, ": ", std::string(status.message())));
     return Drop(peer.id, runtime::Prefixed(peer.address, status), Farewell::kReject);
   }
-  if (const absl::Status status = CheckCluster(identity_, theirs);
-      !status.ok() && !runtime::Planted<"another-cluster-is-welcome">()) {
+  if (const absl::Status status = CheckCluster(identity_, theirs); !status.ok()) {
     return Ban(peer.id, status);
   }
   if (!peer.dialled) {
     // The cluster's id is told to those that know it.
-    if (theirs.cluster != identity_.cluster && !runtime::Planted<"id-told-to-strangers">()) {
+    if (theirs.cluster != identity_.cluster) {
       mine.cluster = 0;
     }
     peer.hello = proto::Encode(mine);
     SendSession(peer, peer.hello);
   }
   peer.theirs = theirs;
-  const bool says_id = theirs.cluster != 0 && theirs.cluster == identity_.cluster;
-  if (says_id && runtime::Planted<"member-by-its-own-word">()) Admit(peer.id);
   peer.takes_envelopes = (theirs.capabilities & proto::kEnvelopes) != 0;
   peer.gains_from_envelopes = transport_->gains_from_envelopes(peer.conn);
   peer.stage = Stage::kUp;

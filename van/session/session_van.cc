@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/messages/limits.h"
-#include "runtime/base/mutants.h"
 #include "runtime/base/status_macros.h"
 
 namespace leeway::van {
@@ -91,16 +90,15 @@ absl::Status SessionVan::Send(PeerId id, Message message, SendDone done) {
     if (done) Tell({std::move(done), 0, absl::OkStatus()});
     return absl::OkStatus();
   }
-  if (!runtime::Planted<"large-overtakes-envelope">()) SendEnvelope(*peer);
+  SendEnvelope(*peer);
   const std::uint64_t bytes = message.TotalBytes() + kPrefixBytes;
   Queued item{std::move(message), std::move(done), bytes};
-  const bool next = peer->queue.empty() || runtime::Planted<"queue-overtaken">();
+  const bool next = peer->queue.empty();
   if (peer->stage == Stage::kUp && next && peer->flow.MaySend(bytes)) {
     Transmit(*peer, std::move(item));
     return absl::OkStatus();
   }
-  if (!limits_.send_queue->Charge(peer->queued_bytes, bytes) &&
-      !runtime::Planted<"queue-unlimited">()) {
+  if (!limits_.send_queue->Charge(peer->queued_bytes, bytes)) {
     return absl::ResourceExhaustedError(absl::StrCat(
         peer->queued_bytes, " bytes wait to be sent to ", peer->address, " and ",
         limits_.send_queue->bytes(), " to all peers, of ", limits_.send_queue->bytes_max(),
@@ -171,7 +169,7 @@ SessionVan::Peer* SessionVan::Find(PeerId id) {
 // for kEnvelopeWait while large messages come in (OnData), whichever is first. To a peer that does
 // not gain from envelopes only those wait that are sent while a large message is handed over.
 bool SessionVan::PutInEnvelope(Peer& peer, const Message& message) {
-  const bool next = peer.queue.empty() || runtime::Planted<"envelope-overtakes-queue">();
+  const bool next = peer.queue.empty();
   if (!peer.takes_envelopes || !next) return false;
   if (!peer.gains_from_envelopes && block_from_ != peer.id) return false;
   const std::size_t size = peer.envelope.SizeWith(message);
@@ -234,7 +232,7 @@ void SessionVan::TransmitQueue(Peer& peer) {
     Queued item = std::move(peer.queue.front());
     peer.queue.pop_front();
     peer.queued_bytes -= item.bytes;
-    if (!runtime::Planted<"queued-bytes-not-given-back">()) limits_.send_queue->Release(item.bytes);
+    limits_.send_queue->Release(item.bytes);
     Transmit(peer, std::move(item));
   }
   if (!peer.queue.empty()) {
@@ -281,23 +279,21 @@ absl::StatusOr<Prefix> SessionVan::CheckArrival(const Arrival& arrival) const {
   absl::StatusOr<Prefix> prefix = GetPrefix(arrival.head);
   if (!prefix.ok()) return prefix;
   if (arrival.frames > std::uint64_t{limits_.payload_frames_max} + 1 ||
-      (arrival.frames != prefix->frames && !runtime::Planted<"frame-count-unchecked">())) {
+      arrival.frames != prefix->frames) {
     return absl::InvalidArgumentError(
         absl::StrCat("a message of ", arrival.frames, " frames that announces ", prefix->frames,
                      "; at most ", limits_.payload_frames_max, " of payload"));
   }
-  if (prefix->kind != Kind::kData && arrival.frames != 1 &&
-      !runtime::Planted<"control-with-payload">()) {
+  if (prefix->kind != Kind::kData && arrival.frames != 1) {
     return absl::InvalidArgumentError("a control message with payload");
   }
-  if (arrival.head.size() - kPrefixBytes > proto::kHeaderBytesMax &&
-      !runtime::Planted<"header-size-unchecked">()) {
+  if (arrival.head.size() - kPrefixBytes > proto::kHeaderBytesMax) {
     return absl::InvalidArgumentError(absl::StrCat("a header of ",
                                                    arrival.head.size() - kPrefixBytes,
                                                    " bytes; at most ", proto::kHeaderBytesMax));
   }
   for (const Buffer& frame : arrival.payload) {
-    if (frame.size() > limits_.message_bytes_max && !runtime::Planted<"frame-size-unchecked">()) {
+    if (frame.size() > limits_.message_bytes_max) {
       return absl::InvalidArgumentError(absl::StrCat("a payload of ", frame.size(),
                                                      " bytes; LEEWAY_MESSAGE_BYTES_MAX allows ",
                                                      limits_.message_bytes_max));
@@ -332,17 +328,14 @@ void SessionVan::OnMessage(PeerId id, Arrival arrival) {
   if (!peer.dialled && peer.stage == Stage::kGreeting) {
     peer.address = transport_->AddressOf(conn);
   }
-  if (arrival.damaged && !runtime::Planted<"damaged-message-taken">())
-    return Lose(peer, Damaged(peer.address), Farewell::kReject);
+  if (arrival.damaged) return Lose(peer, Damaged(peer.address), Farewell::kReject);
   const absl::StatusOr<Prefix> prefix = CheckArrival(arrival);
   if (!prefix.ok()) return BanMalformed(id, prefix.status());
   if (prefix->kind == Kind::kSession) return OnSession(peer, arrival);
   if (peer.stage != Stage::kUp) {
     // On a lossy transport, the hello that answered ours may have been lost.
     if (peer.dialled && transport_->lossy()) return;
-    if (!runtime::Planted<"message-before-hello">()) {
-      return BanMalformed(id, absl::FailedPreconditionError("sent a message before its hello"));
-    }
+    return BanMalformed(id, absl::FailedPreconditionError("sent a message before its hello"));
   }
   if (!peer.flow.OnConsumed(prefix->consumed)) {
     return BanMalformed(

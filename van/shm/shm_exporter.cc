@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/base/mutants.h"
-
 namespace leeway::van {
 
 ShmExporter::ShmExporter(std::shared_ptr<ShmLink> link, DoneList* done)
@@ -62,10 +60,7 @@ void ShmExporter::Follow(Message message, SendDone done, ShmExportList exports) 
 }
 
 bool ShmExporter::IsBack(const ShmExport& exported) const {
-  const bool any = runtime::Planted<"export-of-before-counts">();
-  if (any && link_->peer->given_back(exported.slot) != 0) return true;
-  return link_->peer->given_back(exported.slot) == exported.generation ||
-         runtime::Planted<"export-back-unasked">();
+  return link_->peer->given_back(exported.slot) == exported.generation;
 }
 
 // Removes exports that are back. True if all of them are.
@@ -98,8 +93,7 @@ bool ShmExporter::Collect() {
 
 void ShmExporter::End(ShmExportList* exports) {
   for (const ShmExport& exported : *exports) {
-    if (!IsBack(exported) && !runtime::Planted<"exported-memory-changes">())
-      exported.memory->Detach();
+    if (!IsBack(exported)) exported.memory->Detach();
   }
   exports->clear();
 }
@@ -131,7 +125,7 @@ void ShmExporter::DropToldFiles() {
   const std::uint64_t head = link_->peer->control().head.load(std::memory_order_acquire);
   std::erase_if(files_, [&](const auto& entry) {
     const bool over = entry.second.told_at != 0 && entry.second.told_at <= head;
-    if (over && !runtime::Planted<"exported-files-not-given-back">()) bytes_ -= entry.second.bytes;
+    if (over) bytes_ -= entry.second.bytes;
     return over;
   });
 }

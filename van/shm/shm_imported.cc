@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/descriptors.h"
-#include "runtime/base/mutants.h"
 #include "runtime/base/prefixed.h"
 #include "runtime/base/status_macros.h"
 #include "van/shm/memory/shm_broken.h"
@@ -40,8 +39,7 @@ absl::StatusOr<Buffer> ShmImported::Take(const ShmPlace& place) {
     return BrokenMemory("a frame in memory file ", place.file, ", which does not exist");
   const std::uint64_t bytes = file->second->size();
   const bool outside = place.at >= bytes || place.size > bytes - place.at;
-  if (place.exported >= kShmExportsMax || place.size == 0 ||
-      (outside && !runtime::Planted<"exported-place-unchecked">())) {
+  if (place.exported >= kShmExportsMax || place.size == 0 || outside) {
     return BrokenMemory("export ", place.exported, ": a frame of ", place.size, " bytes at ",
                         place.at, " of ", bytes);
   }
@@ -76,7 +74,7 @@ absl::Status ShmImported::Add(UniqueFd descriptor) {
   if (!descriptor) return runtime::Prefixed("it exports memory", runtime::OutOfDescriptors());
   LEEWAY_ASSIGN_OR_RETURN(const std::size_t bytes, runtime::SealedSize(descriptor.get()));
   const bool many = files_.size() >= kShmExportedFilesMax || bytes > kShmExportedBytesMax - bytes_;
-  if (bytes == 0 || (many && !runtime::Planted<"imported-memory-unlimited">())) {
+  if (bytes == 0 || many) {
     return BrokenMemory("it exports ", bytes, " bytes more, having exported ", bytes_, " in ",
                         files_.size(), " files");
   }

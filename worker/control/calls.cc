@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/format_duration.h"
-#include "runtime/base/mutants.h"
 #include "runtime/base/prefixed.h"
 
 namespace leeway::worker {
@@ -33,7 +32,7 @@ void Calls::Call(std::uint32_t server_rank, const std::string& handler, runtime:
              .started = now,
              .deadline = now + timeout,
              .done = std::move(done)};
-  if (!runtime::Planted<"call-without-deadline">()) look_.SetBy(pending.deadline);
+  look_.SetBy(pending.deadline);
   if (link->up) Send(number, pending);
 }
 
@@ -86,11 +85,7 @@ void Calls::OnLinkUp(Link* link) {
 }
 
 void Calls::OnLinkDown(Link* link, const absl::Status& why) {
-  End(
-      [link](const Pending& pending) {
-        return pending.link == link && pending.sent &&
-               !runtime::Planted<"call-over-lost-connection">();
-      },
+  End([link](const Pending& pending) { return pending.link == link && pending.sent; },
       [&](const Pending&) {
         return absl::UnavailableError(absl::StrCat("the connection to ", link->Describe(),
                                                    " broke before the answer: ", why.message()));

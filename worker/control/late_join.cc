@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/base/mutants.h"
 #include "runtime/loop/backoff.h"
 
 namespace leeway::worker {
@@ -47,7 +46,6 @@ void LateJoin::Ask(Link* link) {
 
 void LateJoin::AskAll() {
   if (done_ == nullptr) return;
-  if (delay_ > kFirstDelay && runtime::Planted<"late-join-asked-once">()) return;
   for (const auto& [place, link] : servers_->links()) Ask(link.get());
   resend_.SetBy(loop_->Now() + runtime::Jittered(delay_, loop_));
   delay_ = std::min(2 * delay_, resend_interval_);
@@ -56,19 +54,15 @@ void LateJoin::AskAll() {
 void LateJoin::OnLinkUp(Link* link) { Ask(link); }
 
 void LateJoin::OnReply(Link* link, const proto::EnterClockReply& reply) {
-  if (done_ == nullptr ||
-      (reply.epoch != epoch_ && !runtime::Planted<"entered-in-another-epoch">()))
-    return;
+  if (done_ == nullptr || reply.epoch != epoch_) return;
   answered_.emplace(link->server_rank, link->thread);
-  clock_ =
-      runtime::Planted<"entered-at-the-last-word">() ? reply.clock : std::max(clock_, reply.clock);
+  clock_ = std::max(clock_, reply.clock);
   FinishIfAllAnswered();
 }
 
 void LateJoin::FinishIfAllAnswered() {
   const auto& links = servers_->links();
-  if (!(runtime::Planted<"entered-by-one-word">() && clock_ > 0) &&
-      std::any_of(links.begin(), links.end(),
+  if (std::any_of(links.begin(), links.end(),
                   [this](const auto& entry) { return Waits(*entry.second); })) {
     return;
   }

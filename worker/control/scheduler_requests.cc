@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/format_duration.h"
-#include "runtime/base/mutants.h"
 #include "runtime/loop/backoff.h"
 #include "worker/control/argument_checks.h"
 #include "worker/control/cluster_status.h"
@@ -53,13 +52,10 @@ void SchedulerRequests::Barrier(Group group, const std::string& name, absl::Dura
   }
   if (status.ok()) status = CheckTimeout(timeout);
   if (!status.ok()) return done(status);
-  const std::uint64_t number = runtime::Planted<"barrier-number-again">()
-                                   ? std::uint64_t{1}
-                                   : ++barrier_numbers_[{group, name}];
+  const std::uint64_t number = ++barrier_numbers_[{group, name}];
   const BarrierKey key{group, name, number};
   // The scheduler ends the barrier in time, and names who is missing; its answer may take a little.
-  const absl::Duration grace =
-      runtime::Planted<"barrier-ends-without-names">() ? absl::ZeroDuration() : timeout / 10;
+  const absl::Duration grace = timeout / 10;
   BarrierRequest pending{.common = Start(absl::StrCat("barrier '", name, "'"), timeout + grace),
                          .ends = loop_->Now() + timeout,
                          .done = std::move(done)};
@@ -203,13 +199,12 @@ void SchedulerRequests::LookAt(std::map<Key, SchedulerRequest>& requests) {
   std::vector<SchedulerRequest> late;
   for (auto it = requests.begin(); it != requests.end();) {
     SchedulerRequest& pending = it->second;
-    if (pending.common.deadline <= now && !runtime::Planted<"request-without-deadline">()) {
+    if (pending.common.deadline <= now) {
       late.push_back(std::move(pending));
       it = requests.erase(it);
       continue;
     }
-    if (pending.common.due <= now && !runtime::Planted<"request-said-once">())
-      Ask(it->first, pending);
+    if (pending.common.due <= now) Ask(it->first, pending);
     look_.SetBy(std::min(pending.common.due, pending.common.deadline));
     ++it;
   }

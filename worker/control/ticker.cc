@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "runtime/base/mutants.h"
 #include "runtime/loop/backoff.h"
 
 namespace leeway::worker {
@@ -31,13 +30,12 @@ bool Ticker::Behind(const Link& link) const {
 }
 
 bool Ticker::Due(const Link& link) const {
-  return Behind(link) ||
-         (requests_->RetainsBefore(clock_, link) && !runtime::Planted<"closed-not-asked-for">());
+  return Behind(link) || requests_->RetainsBefore(clock_, link);
 }
 
 void Ticker::SetClock(std::uint64_t clock) {
   clock_ = clock;
-  if (!runtime::Planted<"waiting-belongs-to-the-next-clock">()) requests_->NumberAll();
+  requests_->NumberAll();
   for (const auto& [place, link] : servers_->links()) SendAnew(link.get(), resend_interval_);
 }
 
@@ -45,7 +43,7 @@ void Ticker::Follow(const proto::ClusterMap& map) {
   if (map.epoch == 0 || map.epoch == epoch_) return;
   epoch_ = map.epoch;
   for (const auto& [place, link] : servers_->links()) {
-    if (!runtime::Planted<"next-head-hears-no-clock">()) link->clock_acked = 0;
+    link->clock_acked = 0;
     SendAnew(link.get(), std::min(kNewEpochDelay, resend_interval_));
   }
 }
@@ -54,7 +52,7 @@ void Ticker::OnLinkUp(Link* link) { SendAnew(link, resend_interval_); }
 
 // An acknowledgement of another epoch is about other shards.
 void Ticker::OnAck(Link* link, const proto::ClockAck& ack) {
-  if (ack.epoch != epoch_ && !runtime::Planted<"ack-of-another-epoch">()) return;
+  if (ack.epoch != epoch_) return;
   link->clock_acked = std::max(link->clock_acked, std::min(ack.clock, clock_));
   if (!Behind(*link)) {
     link->ticks_unanswered = 0;
@@ -90,7 +88,7 @@ void Ticker::Send(Link* link) {
                               .epoch = epoch_,
                               .clock = clock_,
                               .watermarks = requests_->WatermarksFor(*link, clock_),
-                              .since = runtime::Planted<"beginning-not-said">() ? 0 : since_};
+                              .since = since_};
   // A failed send is like a lost message.
   servers_->Send(link, tick, {}).IgnoreError();
   link->tick_due = loop_->Now() + runtime::Jittered(link->tick_delay, loop_);
@@ -101,7 +99,7 @@ void Ticker::Send(Link* link) {
 void Ticker::Look() {
   const absl::Time now = loop_->Now();
   for (const auto& [place, link] : servers_->links()) {
-    if (!link->up || !Due(*link) || runtime::Planted<"tick-sent-once">()) continue;
+    if (!link->up || !Due(*link)) continue;
     if (link->tick_due > now) {
       resend_.SetBy(link->tick_due);
       continue;

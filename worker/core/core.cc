@@ -6,7 +6,6 @@
 #include "proto/messages/limits.h"
 #include "proto/tables/table_difference.h"
 #include "runtime/base/format_duration.h"
-#include "runtime/base/mutants.h"
 #include "runtime/base/prefixed.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/log/log.h"
@@ -179,9 +178,7 @@ void Core::Enter() {
       std::find_if(map_->workers.begin(), map_->workers.end(),
                    [this](const proto::WorkerEntry& w) { return w.node == welcome_.node; });
   if (self == map_->workers.end()) return;  // a map from before this worker joined
-  const bool by_welcome =
-      welcome_.clock != 0 && runtime::Planted<"late-worker-enters-at-the-restored-clock">();
-  if (!self->late || by_welcome || runtime::Planted<"late-worker-is-a-founder">()) {
+  if (!self->late) {
     if (welcome_.clock != 0) ticker_->Begin(welcome_.clock);
     return BeReady();
   }
@@ -205,7 +202,7 @@ void Core::BeReady() {
 void Core::DropDeadServers() {
   for (const proto::ServerEntry& server : map_->servers) {
     const Link* link = servers_->Find(server.rank, 0);
-    if (server.alive || link == nullptr || runtime::Planted<"calls-to-the-dead-wait">()) continue;
+    if (server.alive || link == nullptr) continue;
     calls_->DropServer(
         server.rank, absl::UnavailableError(absl::StrCat(
                          "server ", server.rank, " (", link->address, ") is gone: ", link->death)));
@@ -311,8 +308,7 @@ void Core::OpenTable(const std::string& name, absl::Duration timeout, TableDone 
 }
 
 void Core::Barrier(Group group, const std::string& name, absl::Duration timeout, Done done) {
-  const absl::Status may =
-      runtime::Planted<"reader-does-a-barrier">() ? Usable() : MayDo("a barrier");
+  const absl::Status may = MayDo("a barrier");
   if (!may.ok()) return done(may);
   scheduler_requests_->Barrier(group, name, timeout, std::move(done));
 }
@@ -412,18 +408,14 @@ void Core::LeaveWhenQuiet() {
   // Of pushes of the open clock to BSP tables only the head of the shard and this worker may have a
   // copy. A tick lets the clock close while this worker can still send them again.
   if (requests_->totals().unanswered_pushes() == 0 && !requests_->RetainsBefore(ticker_->clock()) &&
-      requests_->RetainsBefore(ticker_->clock() + 1) &&
-      !runtime::Planted<"leaves-without-a-tick">()) {
+      requests_->RetainsBefore(ticker_->clock() + 1)) {
     ticker_->Tick();
   }
   // Retained pushes of ended clocks are safe only when these clocks are stable.
-  const bool quiet = (requests_->totals().unanswered_pushes() == 0 ||
-                      runtime::Planted<"leaves-with-pushes-open">()) &&
-                     (ticker_->acknowledged() || runtime::Planted<"leaves-with-tick-unheard">()) &&
-                     (!requests_->RetainsBefore(ticker_->clock()) ||
-                      runtime::Planted<"leaves-with-clocks-open">());
+  const bool quiet = requests_->totals().unanswered_pushes() == 0 && ticker_->acknowledged() &&
+                     !requests_->RetainsBefore(ticker_->clock());
   ticker_->Look();
-  if (!quiet && (now < leave_by_ || runtime::Planted<"leaves-past-its-time">())) {
+  if (!quiet && now < leave_by_) {
     leave_.SetBy(std::min(now + kLeaveLook, leave_by_));
     return;
   }
@@ -434,8 +426,7 @@ void Core::LeaveWhenQuiet() {
     if (poster->closed()) return;
     Done done = std::exchange(left_, nullptr);
     End(absl::FailedPreconditionError("this worker has left its cluster"));
-    if (done)
-      done(status.ok() && open && !runtime::Planted<"left-open-untold">() ? LeftOpen() : status);
+    if (done) done(status.ok() && open ? LeftOpen() : status);
   });
 }
 

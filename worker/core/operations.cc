@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "proto/messages/layout.h"
 #include "runtime/base/format_duration.h"
-#include "runtime/base/mutants.h"
 #include "runtime/base/prefixed.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/log/log.h"
@@ -29,9 +28,8 @@ constexpr absl::Duration kStatusTimeout = absl::Seconds(1);
 // The consistency of the table in the request's clock.
 Consistency ConsistencyOf(const Request& request) {
   const TableInfo& table = *request.table;
-  return table.settings == nullptr || runtime::Planted<"bound-of-the-created-table">()
-             ? table.spec.consistency
-             : table.settings->ConsistencyAt(request.clock);
+  return table.settings == nullptr ? table.spec.consistency
+                                   : table.settings->ConsistencyAt(request.clock);
 }
 
 // How much of a push is in the table: ": of its 40 parts 37 are, 2 were refused, and of 1 …".
@@ -50,7 +48,7 @@ absl::Status MayBeApplied(const Operation& operation) {
   if (result.ok()) return result;
   return absl::UnknownError(absl::StrCat(
       result.message(), "; all or a part of the push may have been applied, or may be yet",
-      runtime::Planted<"part-that-is-in-unsaid">() ? "" : HowMuchIsIn(operation),
+      HowMuchIsIn(operation),
       absl::IsUnknown(result) ? ""
                               : absl::StrCat(" (", absl::StatusCodeToString(result.code()), ")")));
 }
@@ -59,10 +57,7 @@ absl::Status MayBeApplied(const Operation& operation) {
 void NoteInfo(const proto::Reply& reply, Operation* operation) {
   PullInfo& info = operation->info;
   const bool first = !std::exchange(operation->has_info, true);
-  info.clock = first || runtime::Planted<"oldest-answer-not-told">()
-                   ? reply.slowest_clock
-                   : std::min(info.clock, reply.slowest_clock);
-  if (runtime::Planted<"version-of-the-last-shard">()) info.version = 0;
+  info.clock = first ? reply.slowest_clock : std::min(info.clock, reply.slowest_clock);
   info.version += reply.version;
 }
 
@@ -133,8 +128,7 @@ void Operations::OnAnswer(Request& request, const Link& link, const proto::Reply
                           std::span<runtime::Buffer> payload) {
   const std::shared_ptr<Operation> operation = std::move(request.operation);
   const absl::Status answer = TakeAnswer(request, operation.get(), reply, payload);
-  if (proto::HasPush(operation->op) && RefusesPush(reply.result) &&
-      !runtime::Planted<"refused-push-may-be-applied">()) {
+  if (proto::HasPush(operation->op) && RefusesPush(reply.result)) {
     --operation->pushes_out;
     ++operation->pushes_refused;
   }
@@ -198,8 +192,7 @@ void Operations::FailLost(const std::vector<Failover::Lost>& lost) {
 
 // The operation has its result: it completes as soon as nothing reads the user's memory any more.
 void Operations::Finish(const std::shared_ptr<Operation>& operation) {
-  if (operation->pushes_out > 0 && !runtime::Planted<"partial-push-is-nowhere">())
-    operation->result = MayBeApplied(*operation);
+  if (operation->pushes_out > 0) operation->result = MayBeApplied(*operation);
   operation->source.reset();
   operation->sink.reset();
   if (!operation->memory) return Complete(operation);
@@ -207,7 +200,7 @@ void Operations::Finish(const std::shared_ptr<Operation>& operation) {
     const std::shared_ptr<Operation> released = weak.lock();
     if (released != nullptr && released->stage != Operation::Stage::kOver) Complete(released);
   });
-  if (unused || runtime::Planted<"memory-back-before-it-is-unused">()) return Complete(operation);
+  if (unused) return Complete(operation);
   operation->stage = Operation::Stage::kReleasing;
   SetDue(operation, loop_->Now(), kReleaseGrace);
 }
@@ -232,7 +225,7 @@ void Operations::SetDue(const std::shared_ptr<Operation>& operation, absl::Time 
 void Operations::OnDeadlines() {
   const absl::Time now = loop_->Now();
   for (const std::shared_ptr<Operation>& operation : due_.By(now)) OnOverdue(operation);
-  if (!due_.empty() && !runtime::Planted<"deadlines-looked-at-once">()) {
+  if (!due_.empty()) {
     deadlines_.SetBy(due_.First());
   }
 }

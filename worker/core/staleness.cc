@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/base/mutants.h"
 
 namespace leeway::worker {
 
@@ -11,15 +10,10 @@ absl::Status StalenessLedger::Check(const Consistency& bound, std::uint64_t cloc
                                     const proto::Reply& reply) {
   // Computed from the worker's own clock: a server cannot make a reply look fresher than it is.
   const std::uint64_t computed = clock > reply.slowest_clock ? clock - reply.slowest_clock : 0;
-  const std::uint64_t staleness = runtime::Planted<"servers-word-on-staleness">()
-                                      ? reply.staleness
-                                      : std::max(computed, reply.staleness);
+  const std::uint64_t staleness = std::max(computed, reply.staleness);
   ++histogram_[staleness];
-  const bool contradicts = !runtime::Planted<"contradiction-unseen">() &&
-                           (reply.staleness != computed || reply.clock != clock);
-  if (staleness <= bound.staleness + (runtime::Planted<"one-clock-staler">() ? 1 : 0) &&
-      !contradicts)
-    return absl::OkStatus();
+  const bool contradicts = reply.staleness != computed || reply.clock != clock;
+  if (staleness <= bound.staleness && !contradicts) return absl::OkStatus();
   ++violations_;
   return absl::InternalError(absl::StrCat(
       "staleness bound violated: the values are ", staleness, " clocks old (asked at clock ", clock,

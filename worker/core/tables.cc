@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "proto/tables/table_difference.h"
-#include "runtime/base/mutants.h"
 #include "runtime/base/prefixed.h"
 #include "runtime/base/status_macros.h"
 
@@ -43,7 +42,7 @@ void Tables::FollowSettings() {
   for (const auto& [table, settings] : settings_) {
     settings->Follow(proto::TableSettingsOf(map_->table_settings, table));
   }
-  if (!runtime::Planted<"settings-follow-no-map">()) requests_->SendUndecided();
+  requests_->SendUndecided();
 }
 
 // Sets the description with the newest settings, and the settings of each clock.
@@ -53,7 +52,7 @@ void Tables::TakeSettings(const proto::TableReply& reply, TableInfo* info) {
     if (settings.decided) info->spec = proto::WithTableSettings(info->spec, settings);
   }
   // A reader has no clock, and gets no map that only changes tables.
-  if (config_.read_only && !runtime::Planted<"readers-wait-for-maps">()) return;
+  if (config_.read_only) return;
   std::shared_ptr<LiveTableSettings>& settings = settings_[reply.table];
   if (settings == nullptr) {
     settings = std::make_shared<LiveTableSettings>(reply.spec.consistency);
@@ -70,7 +69,7 @@ absl::Status Tables::SetCoding(TableInfo* info) {
   compress::TableCodecs codecs = *std::move(made);
   if (!codecs.encodes() || config_.read_only) return absl::OkStatus();  // readers get plain values
   std::shared_ptr<TableCoding>& coding = codings_[info->id];
-  if (coding == nullptr || runtime::Planted<"coding-anew-for-each-open">()) {
+  if (coding == nullptr) {
     coding = std::make_shared<TableCoding>(
         info->spec, std::move(codecs),
         PushContext{.table = info->id,
@@ -88,7 +87,7 @@ absl::Status Tables::SetCoding(TableInfo* info) {
 SavedResiduals Tables::Residuals() {
   const bool any =
       std::ranges::any_of(codings_, [](const auto& entry) { return entry.second->keeps_state(); });
-  if (any && !runtime::Planted<"residuals-before-what-waits">()) requests_->FillOpen();
+  if (any) requests_->FillOpen();
   SavedResiduals residuals;
   for (const auto& [table, coding] : codings_) {
     if (!coding->keeps_state()) continue;
@@ -102,8 +101,7 @@ absl::Status Tables::TakeResiduals(const SavedResiduals& saved) {
   for (const auto& [table, coding] : codings_) {
     const auto found = saved.find(coding->pushes.table_name());
     if (found == saved.end() || !coding->keeps_state()) continue;
-    if (!runtime::Planted<"any-residuals-loaded">())
-      LEEWAY_RETURN_IF_ERROR(coding->pushes.CheckSaved(found->second));
+    LEEWAY_RETURN_IF_ERROR(coding->pushes.CheckSaved(found->second));
     taken.emplace_back(&coding->pushes, &found->second);
   }
   for (const auto& [pushes, residuals] : taken) pushes->Take(*residuals);

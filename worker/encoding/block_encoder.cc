@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "compress/common/halves.h"
 #include "proto/messages/layout.h"
-#include "runtime/base/mutants.h"
 
 namespace leeway::worker {
 
@@ -64,7 +63,7 @@ BlockEncoder::BlockState* BlockEncoder::StateOf(std::uint32_t choice, std::uint6
   if (!codecs_->choices[choice].encodes() && blocks_.find(block) == blocks_.end()) return nullptr;
   BlockState& state = blocks_[block];
   if (state.choice.value_or(choice) != choice) {
-    if (!runtime::Planted<"state-of-another-codec">()) state.codec_state.clear();
+    state.codec_state.clear();
     state.began = state.pushes;
   }
   state.choice = choice;
@@ -75,8 +74,7 @@ EncodeTerms BlockEncoder::TermsFor(const compress::TableCodec& codec, std::uint6
                                    std::uint64_t elements, BlockState* state) {
   EncodeTerms terms{.shape = compress::BlockShape(spec_, codec, elements)};
   terms.step = state->step;
-  terms.seed =
-      SeedOf(context_, block, runtime::Planted<"draws-again">() ? state->step : state->step++);
+  terms.seed = SeedOf(context_, block, state->step++);
   const std::size_t kept = codec.WorkerStateElements(terms.shape);
   if (state->codec_state.size() != kept) state->codec_state.assign(kept, 0.0f);
   terms.state = std::span(state->codec_state).first(codec.codec->StateElements(terms.shape));
@@ -85,7 +83,7 @@ EncodeTerms BlockEncoder::TermsFor(const compress::TableCodec& codec, std::uint6
 
 // Subtracts the last message from the residual, where that was put off.
 void BlockEncoder::SubtractSent(BlockState* state) const {
-  if (state->sent.empty() || runtime::Planted<"sent-stays-in-residual">()) return;
+  if (state->sent.empty()) return;
   const std::span<float> residual = state->residual.values;
   const CodecShape shape = compress::BlockShape(spec_, *state->sent_by, residual.size());
   // Cannot fail: the codec made this message of this block.
@@ -129,7 +127,6 @@ EncodedValues BlockEncoder::EncodeInOnePass(const compress::TableCodec& codec, c
 // beside the residual and replaces it afterwards. It is made in the memory that the previous block
 // has left, which the cache still holds.
 bool BlockEncoder::Carry(const Pushed& pushed, double rate, BlockState* state) {
-  if (runtime::Planted<"rate-not-carried">()) state->rate = rate;
   const std::uint64_t elements = pushed.elements;
   const float* const gradient = FloatsOf(pushed);
   if (state->residual.values.size() != elements) {
@@ -140,7 +137,7 @@ bool BlockEncoder::Carry(const Pushed& pushed, double rate, BlockState* state) {
   const auto ratio = static_cast<float>(state->rate / rate);
   const float largest = Reduce().carry(gradient, state->residual.values.data(), elements, ratio,
                                        reused_.values.data());
-  if (!std::isfinite(largest) && !runtime::Planted<"infinite-carried">()) return false;
+  if (!std::isfinite(largest)) return false;
   std::swap(state->residual, reused_);
   state->rate = rate;
   state->carries = true;
@@ -213,7 +210,6 @@ EncodedValues BlockEncoder::EncodePushed(const compress::TableCodec& codec, std:
   if (rate == 0 && codec.encodes() && codec.codec->keeps_residual()) return {};
   if (!codec.worker_feedback || rate == 0) {
     SubtractSent(state);
-    if (runtime::Planted<"residual-dropped">()) std::ranges::fill(state->residual.values, 0.0f);
     if (state->carries && rate != 0) {
       return Carry(pushed, rate, state) ? SendCarried(state) : EncodedValues();
     }
@@ -256,7 +252,7 @@ std::map<std::uint64_t, SavedBlock> BlockEncoder::Save() const {
     saved[index] = {.residual = {state.residual.values.begin(), state.residual.values.end()},
                     .codec_state = state.codec_state,
                     .codec = state.choice.has_value() ? codecs_->texts[*state.choice] : "",
-                    .step = runtime::Planted<"saved-without-step">() ? 0 : state.step,
+                    .step = state.step,
                     .rate = state.rate};
   }
   return saved;
@@ -306,9 +302,7 @@ void BlockEncoder::Take(const std::map<std::uint64_t, SavedBlock>& saved) {
     if (const auto codec = std::ranges::find(codecs_->texts, block.codec);
         codec != codecs_->texts.end()) {
       state.codec_state = block.codec_state;
-      if (!runtime::Planted<"loaded-state-of-any-codec">()) {
-        state.choice = static_cast<std::uint32_t>(codec - codecs_->texts.begin());
-      }
+      state.choice = static_cast<std::uint32_t>(codec - codecs_->texts.begin());
     }
     state.step = block.step;
     state.rate = block.rate;

@@ -14,7 +14,6 @@
 #include "checkpoint/safetensors_reader.h"
 #include "checkpoint/safetensors_writer.h"
 #include "proto/messages/limits.h"
-#include "runtime/base/mutants.h"
 #include "runtime/base/prefixed.h"
 #include "runtime/base/status_macros.h"
 
@@ -156,8 +155,7 @@ absl::Status WriteResiduals(runtime::FileSystem* files, const std::string& folde
   tensors.header.metadata["worker"] = absl::StrCat(rank);
   for (const auto& [name, table] : residuals) AddTable(name, table, &last, &tensors);
   const std::string path = checkpoint::JoinPath(folder, checkpoint::ResidualFileName(rank));
-  const std::string temporary =
-      runtime::Planted<"residuals-written-in-place">() ? path : runtime::TemporaryName(path);
+  const std::string temporary = runtime::TemporaryName(path);
   LEEWAY_ASSIGN_OR_RETURN(const auto writer, checkpoint::SafetensorsWriter::Create(
                                                  files, temporary, std::move(tensors.header)));
   for (const std::span<const std::byte> bytes : tensors.bytes) {
@@ -165,8 +163,7 @@ absl::Status WriteResiduals(runtime::FileSystem* files, const std::string& folde
   }
   LEEWAY_RETURN_IF_ERROR(writer->Finish().status());
   LEEWAY_RETURN_IF_ERROR(files->Rename(temporary, path));
-  return runtime::Planted<"residuals-name-unsynced">() ? absl::OkStatus()
-                                                       : files->SyncDirectory(folder);
+  return files->SyncDirectory(folder);
 }
 
 absl::StatusOr<SavedResiduals> ReadResiduals(runtime::FileSystem* files, const std::string& folder,

@@ -6,7 +6,6 @@
 
 #include "compress/sparse/coded_rows.h"
 #include "proto/messages/layout.h"
-#include "runtime/base/mutants.h"
 
 namespace leeway::worker {
 namespace {
@@ -103,11 +102,10 @@ EncodedRows RowEncoder::Encode(std::uint32_t choice, std::uint32_t shard,
     }
     // No more rows than this push may have added: that keeps the limit, and the message short.
     while (rate >= kFlushRateMin && state.residuals.excess() > 0 &&
-           !runtime::Planted<"rows-kept-without-limit">() && encoded.flushed.size() < keys.size()) {
+           encoded.flushed.size() < keys.size()) {
       encoded.flushed.push_back(state.residuals.TakeColdest(&flushed));
     }
-    if (!runtime::Planted<"flushed-at-no-rate">())
-      for (float& value : flushed) value = static_cast<float>(static_cast<double>(value) / rate);
+    for (float& value : flushed) value = static_cast<float>(static_cast<double>(value) / rate);
   }
   const auto plain = static_cast<std::uint32_t>(encoded.flushed.size());
   std::memcpy(encoded_.data(), &plain, sizeof(plain));

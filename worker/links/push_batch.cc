@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "proto/messages/limits.h"
-#include "runtime/base/mutants.h"
 
 namespace leeway::worker {
 namespace {
@@ -29,15 +28,12 @@ bool PushBatch::Takes(const proto::Request& request, std::span<const runtime::Bu
 
 bool PushBatch::Fits(const proto::Request& request, std::size_t bytes) const {
   if (empty()) return true;
-  return (batch_.pushes.size() < proto::kPushesPerBatchMax ||
-          runtime::Planted<"batch-without-limit">()) &&
-         values_.size() + bytes <= proto::kBatchBytesMax &&
-         (batch_.epoch == request.epoch || runtime::Planted<"batch-of-two-epochs">()) &&
-         (batch_.clock == request.clock || runtime::Planted<"batch-of-two-clocks">()) &&
-         batch_.dtype == request.dtype && batch_.priority == request.priority &&
+  return batch_.pushes.size() < proto::kPushesPerBatchMax &&
+         values_.size() + bytes <= proto::kBatchBytesMax && batch_.epoch == request.epoch &&
+         batch_.clock == request.clock && batch_.dtype == request.dtype &&
+         batch_.priority == request.priority &&
          batch_.has_learning_rate == request.has_learning_rate &&
-         (batch_.learning_rate == request.learning_rate ||
-          runtime::Planted<"batch-of-two-rates">()) &&
+         batch_.learning_rate == request.learning_rate &&
          About(batch_.timeout_ms, request.timeout_ms) &&
          About(longest_timeout_ms_, request.timeout_ms);
 }
@@ -56,13 +52,12 @@ void PushBatch::Add(const proto::Request& request, const runtime::Buffer& values
   }
   batch_.timeout_ms = std::min(batch_.timeout_ms, request.timeout_ms);
   longest_timeout_ms_ = std::max(longest_timeout_ms_, request.timeout_ms);
-  batch_.pushes.push_back(
-      {.sequence = request.id.sequence,
-       .after = runtime::Planted<"batch-names-none-before">() ? 0 : request.after,
-       .block = request.block,
-       .elements = static_cast<std::uint32_t>(request.elements),
-       .shard = request.id.shard,
-       .table = request.table});
+  batch_.pushes.push_back({.sequence = request.id.sequence,
+                           .after = request.after,
+                           .block = request.block,
+                           .elements = static_cast<std::uint32_t>(request.elements),
+                           .shard = request.id.shard,
+                           .table = request.table});
   values_.insert(values_.end(), values.data(), values.data() + values.size());
 }
 

@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "proto/encoding/encoding.h"
 #include "runtime/base/format_duration.h"
-#include "runtime/base/mutants.h"
 #include "runtime/log/log.h"
 #include "van/address/reason.h"
 
@@ -57,9 +56,7 @@ void Servers::Place(const proto::ServerEntry& server, std::uint32_t thread) {
     Drop(link, absl::OkStatus());
     return;
   }
-  if (link->alive &&
-      (runtime::Planted<"same-place-same-server">() ||
-       (link->node == server.node && link->incarnation == server.incarnation)) &&
+  if (link->alive && link->node == server.node && link->incarnation == server.incarnation &&
       link->address == address) {
     return;
   }
@@ -198,7 +195,6 @@ absl::Status Servers::CheckPeer(const Link& link, const van::Identity& identity)
     return absl::UnavailableError(
         absl::StrCat(link.address, " is a ", Name(identity.role), ", not a server"));
   }
-  if (runtime::Planted<"any-process-is-the-server">()) return absl::OkStatus();
   if (identity.node != link.node ||
       (link.incarnation != 0 && identity.incarnation != link.incarnation)) {
     return absl::UnavailableError(
@@ -251,7 +247,7 @@ void Servers::OnPeerDown(van::PeerId peer, const absl::Status& why) {
   link->batch.Clear();
   link->trouble = why.ok() ? absl::UnavailableError("it said goodbye") : why;
   runtime::LogDebug("lost ", link->Describe(), ": ", link->trouble.message());
-  if (!runtime::Planted<"not-connected-again">()) ConnectLater(link);
+  ConnectLater(link);
   listener_->OnLinkDown(link, link->trouble);
 }
 

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/base/mutants.h"
 #include "runtime/log/log.h"
 
 namespace leeway::worker {
@@ -14,8 +13,7 @@ std::vector<Failover::Lost> Failover::Follow(const proto::ClusterMap& map) {
   // In an epoch that this worker never saw, a shard may have gone to another head and back, and the
   // other head may have died with what it held.
   const std::uint64_t before = sender_->epoch();
-  const bool skipped =
-      before != 0 && map.epoch > before + 1 && !runtime::Planted<"skipped-epoch-unseen">();
+  const bool skipped = before != 0 && map.epoch > before + 1;
   sender_->SetEpoch(map.epoch);
   if (queues_->size() == 0) queues_->Open(map.owners.size());
   for (const auto& [place, link] : servers_->links()) link->shards.clear();
@@ -35,7 +33,6 @@ std::vector<Failover::Lost> Failover::Follow(const proto::ClusterMap& map) {
   for (ShardQueue& queue : *queues_) {
     if (queue.link() == nullptr || queue.lost()) continue;
     queue.EnqueueAll([&map](const Request& request) {
-      if (runtime::Planted<"kept-not-for-the-next-head">() && request.retained) return false;
       return request.state == Request::State::kWaiting && request.epoch_sent < map.epoch;
     });
   }
@@ -61,7 +58,6 @@ void Failover::Lead(std::uint32_t shard, Link* head, bool anew) {
                       " requests at most go there");
   }
   queue.EnqueueAll([this](const Request& request) {
-    if (runtime::Planted<"kept-not-for-the-next-head">() && request.retained) return false;
     if (request.times_sent > 0) totals_->OnResent();
     return true;
   });
@@ -75,9 +71,7 @@ void Failover::Lose(std::uint32_t shard, std::vector<std::pair<std::uint64_t, Lo
     accepted += request->retained ? 1 : 0;
     if (request->operation == nullptr) continue;
     // A push that no server has any more is as one that was never sent.
-    if (proto::HasPush(request->op) && request->times_sent > 0 &&
-        !runtime::Planted<"lost-may-be-applied">())
-      --request->operation->pushes_out;
+    if (proto::HasPush(request->op) && request->times_sent > 0) --request->operation->pushes_out;
     lost->emplace_back(request->order, Lost{std::move(request->operation), shard});
   }
   queue.SetLost();

@@ -6,7 +6,6 @@
 #include <span>
 #include <utility>
 
-#include "runtime/base/mutants.h"
 #include "runtime/loop/backoff.h"
 #include "worker/slicing/live_table_settings.h"
 #include "worker/slicing/table_coding.h"
@@ -20,14 +19,6 @@ constexpr absl::Duration kBackOffMin = absl::Milliseconds(10);
 constexpr absl::Duration kBackOffMax = absl::Milliseconds(250);
 // A sweep looks at all requests, so sweeps are at least this part of the resend interval apart.
 constexpr int kSweepsPerInterval = 8;
-
-// The known bug "encodes-again".
-void FillAgain(Request* request) {
-  const bool can = request->operation != nullptr && request->operation->source != nullptr;
-  if (!can || request->table->spec.kind != TableKind::kDense) return;
-  request->filled = false;
-  request->piece.payload.clear();
-}
 
 void NoteFirstSent(Request* request, absl::Time now) {
   request->first_sent = now;
@@ -69,9 +60,7 @@ bool RequestSender::MaySend(Link* link, const Request& request) const {
   if (link->pacer.out() > 0 && !link->pacer.MayHandOver(request.bytes, servers_->Writable(link))) {
     return false;
   }
-  return request.op != proto::Op::kPush ||
-         (request.times_sent > 0 && !runtime::Planted<"resends-wait-for-the-window">()) ||
-         link->in_flight_bytes == 0 || runtime::Planted<"window-not-kept">() ||
+  return request.op != proto::Op::kPush || request.times_sent > 0 || link->in_flight_bytes == 0 ||
          link->in_flight_bytes + request.bytes <= window_bytes_;
 }
 
@@ -95,7 +84,6 @@ void RequestSender::SendNow(Link* link, Request* request, absl::Time now) {
   request->epoch_sent = epoch_;
   request->due = now + runtime::Jittered(request->resend_delay, loop_);
   request->resend_delay = runtime::NextResendDelay(request->resend_delay, resend_interval_);
-  if (request->times_sent > 0 && runtime::Planted<"encodes-again">()) FillAgain(request);
   if (request->times_sent++ == 0) NoteFirstSent(request, now);
   Fill(request);
   if (const absl::Status sent = HandOver(link, request, now); !sent.ok()) {
@@ -124,9 +112,7 @@ void RequestSender::Fill(Request* request) {
 
 bool RequestSender::IsUndecided(const Request& request) {
   const LiveTableSettings* const settings = request.table->settings.get();
-  if (settings != nullptr && settings->UndecidedAt(request.clock) &&
-      !runtime::Planted<"settings-not-waited-for">())
-    return true;
+  if (settings != nullptr && settings->UndecidedAt(request.clock)) return true;
   const TableCoding* const coding = request.table->coding.get();
   return !request.filled && coding != nullptr && !coding->ChoiceAt(request.clock).has_value();
 }
@@ -162,17 +148,14 @@ proto::Request RequestSender::MessageFor(const Request& request, absl::Time now)
   if (coding != nullptr && proto::HasPull(request.op)) {
     message.have = coding->pulls.have(request.piece.block);
   }
-  message.after = request.earlier == nullptr || runtime::Planted<"earlier-not-named">()
-                      ? 0
-                      : request.earlier->sequence;
+  message.after = request.earlier == nullptr ? 0 : request.earlier->sequence;
   message.priority = request.priority;
   message.has_learning_rate = request.learning_rate.has_value();
   message.learning_rate = request.learning_rate.value_or(0);
   if (request.operation == nullptr) {
     // No operation waits for it: a server need not hold a pull. A push that was accepted, however,
     // must not be refused because it takes long.
-    message.timeout_ms =
-        proto::HasPull(request.op) || runtime::Planted<"told-of-death-timeout">() ? 1 : 0;
+    message.timeout_ms = proto::HasPull(request.op) ? 1 : 0;
   } else if (request.deadline != absl::InfiniteFuture()) {
     const std::int64_t left_ms = absl::ToInt64Milliseconds(request.deadline - now);
     message.timeout_ms =
@@ -203,10 +186,8 @@ absl::Status RequestSender::HandOver(Link* link, Request* request, absl::Time no
 // connection keeps the array.
 void RequestSender::PostReceive(const Link& link, Request* request) {
   if (request->op == proto::Op::kPush || request->operation == nullptr) return;
-  if (request->op == proto::Op::kPushPull && !runtime::Planted<"posted-for-a-push-pull">()) return;
-  if ((request->receive.busy() && !runtime::Planted<"posted-again-while-busy">()) ||
-      request->receive.awaits(link.peer))
-    return;
+  if (request->op == proto::Op::kPushPull) return;
+  if (request->receive.busy() || request->receive.awaits(link.peer)) return;
   PullSink* const sink = request->operation->sink.get();
   std::byte* const place = sink == nullptr ? nullptr : sink->Place(request->index);
   if (place == nullptr) return;
@@ -253,7 +234,6 @@ bool RequestSender::IsDue(const Link& link, Request* request, absl::Time now, ab
     return false;
   }
   if (request->state != Request::State::kSent) return true;
-  if (runtime::Planted<"lost-not-sent-again">()) return false;
   if (!servers_->Writable(&link)) {  // slow, not lost: another copy would not help
     request->due = now + runtime::Jittered(request->resend_delay, loop_);
     *next = std::min(*next, request->due);
@@ -281,7 +261,6 @@ void RequestSender::OnLinkUp(Link* link) {
   for (const std::uint32_t shard : link->shards) {
     (*queues_)[shard].EnqueueAll([this](const Request& request) {
       if (request.state == Request::State::kKept) return false;
-      if (runtime::Planted<"nothing-on-a-new-connection">()) return false;
       if (request.times_sent > 0) totals_->OnResent();
       return true;
     });
@@ -300,7 +279,7 @@ void RequestSender::OnLinkDown(Link* link) {
       request.due = absl::InfiniteFuture();
     });
   }
-  if (!runtime::Planted<"window-kept-over-lost-connection">()) link->in_flight_bytes = 0;
+  link->in_flight_bytes = 0;
   link->pacer.Reset();
 }
 

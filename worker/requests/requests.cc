@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/format_duration.h"
-#include "runtime/base/mutants.h"
 #include "worker/operations/answers.h"
 #include "worker/slicing/table_coding.h"
 
@@ -37,22 +36,20 @@ absl::Status Requests::Admit(const Sliced& sliced) const {
   for (const Piece& piece : sliced.pieces) {
     const bool known = piece.shard < queues_.size();
     // A worker that joined after the loss has never had a link to a server of that shard.
-    if (known && queues_[piece.shard].lost() && !runtime::Planted<"lost-shard-admitted">())
-      return LossOf(piece.shard);
+    if (known && queues_[piece.shard].lost()) return LossOf(piece.shard);
     if (!known || queues_[piece.shard].link() == nullptr) {
       return absl::InternalError(absl::StrCat("shard ", piece.shard, " has no owner in the map"));
     }
   }
-  if (totals_.abandoned_bytes() > abandoned_bytes_max_ &&
-      !runtime::Planted<"abandoned-unlimited">()) {
+  if (totals_.abandoned_bytes() > abandoned_bytes_max_) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "pushes of ", totals_.abandoned_bytes(),
         " bytes have passed their deadlines and still wait for their servers, more than "
         "LEEWAY_SEND_QUEUE_BYTES_MAX, ",
         abandoned_bytes_max_, "; push less at once or raise LEEWAY_REQUEST_TIMEOUT_MS"));
   }
-  if (totals_.retained_bytes() > retained_bytes_max_ && !runtime::Planted<"kept-without-limit">() &&
-      proto::HasPush(sliced.op) && sliced.table->spec.consistency.is_bsp()) {
+  if (totals_.retained_bytes() > retained_bytes_max_ && proto::HasPush(sliced.op) &&
+      sliced.table->spec.consistency.is_bsp()) {
     return absl::ResourceExhaustedError(
         absl::StrCat("push to table '", sliced.table->spec.name, "': ", totals_.retained_bytes(),
                      " bytes of earlier pushes are kept until their clocks have closed, more than "
@@ -96,8 +93,7 @@ void Requests::FillOpen() {
 // The request that the link's server was sent under that number; null: none, or it is settled.
 Request* Requests::Asked(const Link* link, const proto::RequestId& id) {
   if (id.incarnation != self_.incarnation || id.worker != self_.rank ||
-      id.shard >= queues_.size() ||
-      (queues_[id.shard].link() != link && !runtime::Planted<"answer-of-an-earlier-head">())) {
+      id.shard >= queues_.size() || queues_[id.shard].link() != link) {
     return nullptr;
   }
   Request* const request = queues_[id.shard].Find(id.sequence);
@@ -110,17 +106,15 @@ void Requests::OnReply(Link* link, const proto::Reply& reply, std::span<runtime:
   ShardQueue& queue = queues_[reply.id.shard];
   // Otherwise an answer that says "not yet" or "accepted" is an earlier head's, or a duplicate.
   const bool sent = request->state == Request::State::kSent;
-  if (!runtime::Planted<"not-yet-is-an-answer">() &&
-      (absl::IsAborted(reply.result) || absl::IsUnavailable(reply.result))) {
+  if (absl::IsAborted(reply.result) || absl::IsUnavailable(reply.result)) {
     if (!sent) return;
     sender_.SendAgain(&queue, request);
-  } else if (reply.result.ok() && reply.provisional && !runtime::Planted<"accepted-is-settled">() &&
-             request->op == proto::Op::kPush && request->held()) {
+  } else if (reply.result.ok() && reply.provisional && request->op == proto::Op::kPush &&
+             request->held()) {
     if (!sent) return;
     queue.Withdraw(request);
     if (retained_.Retain(request)) listener_->OnAnswer(*request, *link, reply, {});
-  } else if (!reply.result.ok() && LeavesPushOpen(*request, reply.result) &&
-             !runtime::Planted<"push-dropped-with-its-pull">()) {
+  } else if (!reply.result.ok() && LeavesPushOpen(*request, reply.result)) {
     if (!sent) return;
     queue.Withdraw(request);
     AskOn(&queue, request, *link, reply);
@@ -133,8 +127,7 @@ void Requests::OnReply(Link* link, const proto::Reply& reply, std::span<runtime:
 void Requests::OnFinalAnswer(ShardQueue* queue, const Link& link, const proto::Reply& reply,
                              std::span<runtime::Buffer> payload) {
   const std::unique_ptr<Request> request = queue->TakeOut(reply.id.sequence);
-  if (RefusesPush(reply.result) && !runtime::Planted<"refused-not-taken-back">())
-    TakeBack(*request);
+  if (RefusesPush(reply.result)) TakeBack(*request);
   request->piece.refundable.reset();  // its operation may end with this answer
   request->piece.payload.clear();
   request->receive.Revoke();
@@ -157,15 +150,14 @@ std::uint64_t Requests::OldestClock() const {
 // ---- ends without an answer ----
 
 void Requests::Abandon(Operation& operation) {
-  if (proto::HasPush(operation.op) && operation.pushes_out == 0 &&
-      (!HasNumber(operation) || runtime::Planted<"numbered-push-forgotten">())) {
+  if (proto::HasPush(operation.op) && operation.pushes_out == 0 && !HasNumber(operation)) {
     return Forget(operation);
   }
   const auto abandon = [&](Request& request) {
     if (request.operation.get() != &operation) return;
     if (request.times_sent == 0 && proto::HasPush(request.op)) ++operation.pushes_out;
     sender_.Fill(&request);
-    if (!runtime::Planted<"array-posted-after-the-end">()) request.receive.Revoke();
+    request.receive.Revoke();
     request.operation.reset();
     SetAside(&request, operation);
   };
@@ -188,7 +180,7 @@ void Requests::AskOn(ShardQueue* queue, Request* request, const Link& link,
 void Requests::SetAside(Request* request, const Operation& operation) {
   totals_.OnAbandoned(request);
   if (request->piece.refundable != nullptr) request->piece.refundable->given = {};
-  if (!operation.memory || runtime::Planted<"abandoned-reads-user-memory">()) return;
+  if (!operation.memory) return;
   request->CopyPayload();
 }
 

@@ -1,7 +1,6 @@
 #include "worker/requests/retained_pushes.h"
 
 #include "absl/strings/str_cat.h"
-#include "runtime/base/mutants.h"
 #include "runtime/log/log.h"
 
 namespace leeway::worker {
@@ -13,7 +12,7 @@ bool RetainedPushes::Retain(Request* request) {
   totals_->OnRetained(request);
   if (request->operation == nullptr) return false;
   if (request->piece.refundable != nullptr) request->piece.refundable->given = {};
-  if (request->operation->memory && !runtime::Planted<"user-memory-kept">()) {
+  if (request->operation->memory) {
     request->CopyPayload();
   }
   return true;
@@ -21,11 +20,10 @@ bool RetainedPushes::Retain(Request* request) {
 
 std::vector<proto::ShardWatermark> RetainedPushes::WatermarksFor(const Link& link,
                                                                  std::uint64_t clock) const {
-  const std::uint64_t end = clock + (runtime::Planted<"watermarks-of-the-open-clock">() ? 1 : 0);
+  const std::uint64_t end = clock;
   std::vector<proto::ShardWatermark> watermarks;
   for (const std::uint32_t shard : link.shards) {
     for (const bool held : {false, true}) {
-      if (!held && runtime::Planted<"watermarks-of-held-alone">()) continue;
       const std::uint64_t sequence = (*queues_)[shard].LastPushBefore(end, held);
       if (sequence == 0) continue;
       watermarks.push_back({.sequence = sequence, .shard = shard, .held = held});
@@ -35,8 +33,8 @@ std::vector<proto::ShardWatermark> RetainedPushes::WatermarksFor(const Link& lin
 }
 
 void RetainedPushes::OnStable(const Link& link, std::uint64_t stable) {
-  if (totals_->retained_pushes() == 0 || runtime::Planted<"kept-for-ever">()) return;
-  const std::uint64_t end = stable + (runtime::Planted<"let-go-a-clock-early">() ? 1 : 0);
+  if (totals_->retained_pushes() == 0) return;
+  const std::uint64_t end = stable;
   std::vector<std::uint64_t> closed;
   for (const std::uint32_t shard : link.shards) {
     ShardQueue& queue = (*queues_)[shard];
@@ -64,7 +62,7 @@ bool RetainedPushes::HasBefore(std::uint64_t clock) const {
 }
 
 void RetainedPushes::Resend(Link* link) {
-  if (totals_->retained_pushes() == 0 || runtime::Planted<"kept-not-sent-again">()) return;
+  if (totals_->retained_pushes() == 0) return;
   for (const std::uint32_t shard : link->shards) {
     (*queues_)[shard].EnqueueAll([this](const Request& request) {
       const bool kept = request.state == Request::State::kKept;
@@ -79,7 +77,7 @@ void RetainedPushes::OnRefused(const Request& request, const Link& link, const a
   runtime::LogError("a push to table '", request.table->spec.name,
                     "' that had been accepted was refused by ", link.Describe(), ": ",
                     why.message());
-  if (!refusal_.ok() || runtime::Planted<"late-refusal-untold">()) return;
+  if (!refusal_.ok()) return;
   refusal_ = absl::DataLossError(absl::StrCat(
       "a push to table '", request.table->spec.name, "' of clock ", request.clock,
       " that had been accepted was refused by ", link.Describe(), ": ", why.message()));

@@ -13,9 +13,7 @@ std::uint64_t GenerationOf(const Link* link) { return link == nullptr ? 0 : link
 }  // namespace
 
 bool ShardQueue::IsLedBy(const Link* head) const {
-  return head == link_ &&
-         (GenerationOf(head) == generation_ || runtime::Planted<"successor-on-a-rank-unseen">()) &&
-         !lost_;
+  return head == link_ && GenerationOf(head) == generation_ && !lost_;
 }
 
 void ShardQueue::SetHead(Link* head) {
@@ -64,7 +62,6 @@ void ShardQueue::Raise(Request* request, int priority) {
 
 // Requests with smaller numbers become at least as urgent. True if there were any to raise.
 bool ShardQueue::RaiseEarlier(const Request& request) {
-  if (runtime::Planted<"earlier-numbers-wait">()) return false;
   bool any = false;
   for (Request* earlier = request.earlier;
        earlier != nullptr && earlier->state == Request::State::kQueued &&
@@ -100,8 +97,7 @@ void ShardQueue::EnqueueNew(std::unique_ptr<Request> owned) {
   for (auto it = unnumbered_.lower_bound(key); it != unnumbered_.begin();) {
     const auto& [before, earlier] = *--it;
     if (before.table != key.table || before.block != key.block) break;
-    if (earlier->priority >= request->priority || runtime::Planted<"same-element-overtaken">())
-      break;
+    if (earlier->priority >= request->priority) break;
     Raise(earlier.get(), request->priority);
   }
   request->state = Request::State::kQueued;
@@ -112,8 +108,7 @@ void ShardQueue::EnqueueNew(std::unique_ptr<Request> owned) {
 void ShardQueue::Withdraw(Request* request) {
   if (link_ != nullptr) {
     if (request->state == Request::State::kQueued) link_->queue.erase(request);
-    if (request->in_flight && !runtime::Planted<"window-not-given-back">())
-      link_->in_flight_bytes -= request->bytes;
+    if (request->in_flight) link_->in_flight_bytes -= request->bytes;
   }
   request->in_flight = false;
   request->state = Request::State::kWaiting;

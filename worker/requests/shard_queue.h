@@ -25,7 +25,6 @@
 #include <vector>
 
 #include "proto/messages/messages.h"
-#include "runtime/base/mutants.h"
 #include "worker/links/link.h"
 #include "worker/operations/request.h"
 
@@ -60,7 +59,7 @@ class RequestTotals {
   void OnEnded(const Request& request) {
     if (request.retained) {
       --retained_pushes_;
-      if (!runtime::Planted<"kept-bytes-not-given-back">()) retained_bytes_ -= request.bytes;
+      retained_bytes_ -= request.bytes;
     } else if (proto::HasPush(request.op)) {
       --unanswered_pushes_;
     }

@@ -2,8 +2,6 @@
 
 #include <cstring>
 
-#include "runtime/base/mutants.h"
-
 namespace leeway::worker {
 namespace {
 
@@ -26,8 +24,7 @@ void SumRows(const std::byte* rows, std::uint64_t width, std::span<const std::ui
 
 void CombineRows(Updater::Combine combine, DType dtype, const std::byte* rows, std::uint64_t width,
                  std::span<const std::uint32_t> which, std::byte* out) {
-  if (combine == Updater::Combine::kLast || runtime::Planted<"repeated-keys-last">() ||
-      which.size() == 1) {
+  if (combine == Updater::Combine::kLast || which.size() == 1) {
     const std::uint64_t bytes = width * SizeOf(dtype);
     std::memcpy(out, rows + which.back() * bytes, bytes);
     return;

@@ -13,7 +13,6 @@
 
 #include "leeway/consistency.h"
 #include "proto/messages/table_settings_schedule.h"
-#include "runtime/base/mutants.h"
 
 namespace leeway::worker {
 
@@ -32,8 +31,7 @@ class LiveTableSettings {
     if (IsOlder(settings)) return;
     // The answer may be late: it does not take back what a map has said is decided.
     const auto& known = schedule_.all();
-    if (!runtime::Planted<"late-answer-takes-back">() && !known.empty() && known.back().decided &&
-        known.back().number == settings.back().number) {
+    if (!known.empty() && known.back().decided && known.back().number == settings.back().number) {
       return;
     }
     std::vector<proto::TableSettings> heard(settings.begin(), settings.end());

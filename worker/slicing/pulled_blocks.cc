@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "compress/common/halves.h"
-#include "runtime/base/mutants.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/memory/copy_ahead.h"
 
@@ -36,7 +35,7 @@ absl::Status PulledBlocks::Take(std::uint64_t block, std::uint64_t elements,
     begin += part.bytes;
     // The answer to an earlier pull may come later: its first parts are in the copy already.
     const bool older = part.version <= held.version;
-    if (older && !runtime::Planted<"late-answer-applied">()) continue;
+    if (older) continue;
     if (absl::Status changed = Change(&held, part, its, elements); !changed.ok()) {
       held_.erase(block);
       return changed;
@@ -61,9 +60,6 @@ const compress::TableCodec* PulledBlocks::ByItself(std::span<const proto::ReplyP
 
 absl::Status PulledBlocks::Change(Held* held, const proto::ReplyPart& part,
                                   std::span<const std::byte> bytes, std::uint64_t elements) const {
-  if (runtime::Planted<"whole-not-taken">() && part.whole && held->version != 0) {
-    return absl::OkStatus();
-  }
   if (part.codec == compress::kNoCodec && part.whole) {
     if (bytes.size() != elements * sizeof(float)) {
       return Wrong("has a block of ", bytes.size(), " bytes for ", elements, " elements");

@@ -64,10 +64,6 @@ class CodedDenseSource final : public PushSource {
   void Fill(std::size_t, const PushTerms& terms, Piece* piece) override {
     const std::optional<std::uint32_t> choice = coding_->ChoiceAt(terms.clock);
     if (!choice.has_value()) return;
-#ifdef LEEWAY_MUTANTS  // the known bug "encodes-again" removes the payload
-    if (piece->payload.empty()) piece->payload.push_back(plain_[piece->block]);
-    plain_[piece->block] = piece->payload.back();
-#endif
     coding_->TakeSample(piece->payload.back().data(), piece->elements);
     EncodedValues encoded = coding_->pushes.EncodeBlock(
         *choice, piece->block, piece->payload.back().data(), piece->elements, terms.learning_rate);
@@ -83,9 +79,6 @@ class CodedDenseSource final : public PushSource {
 
  private:
   const std::shared_ptr<TableCoding> coding_;
-#ifdef LEEWAY_MUTANTS
-  std::map<std::uint64_t, runtime::Buffer> plain_;  // by block
-#endif
 };
 
 // The plain payloads of blocks: parts of the user's array, or of a copy of it.

@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/messages/limits.h"
-#include "runtime/base/mutants.h"
 #include "runtime/base/status_macros.h"
 #include "worker/slicing/arena.h"
 #include "worker/slicing/group_keys.h"
@@ -104,7 +103,7 @@ absl::StatusOr<std::vector<Share>> CutByShard(const Access& access, const Groupe
         bytes = 0;
       }
       range.end = i + 1;
-      if (!runtime::Planted<"ragged-bytes-uncounted">()) bytes += row;
+      bytes += row;
     }
     if (range.end > range.begin) shares.push_back({shard, range});
   }

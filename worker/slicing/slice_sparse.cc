@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/messages/limits.h"
-#include "runtime/base/mutants.h"
 #include "runtime/memory/copy_row.h"
 #include "runtime/memory/prefetch.h"
 #include "worker/slicing/arena.h"
@@ -144,7 +143,6 @@ class SparseSink final : public PullSink {
           PrefetchRow<1>(result_, row_bytes_, keys.places(i + kRowsAhead).front());
         for (const KeyPlace place : keys.places(i)) {
           runtime::CopyRow(row, row_bytes_, result_ + place * row_bytes_);
-          if (runtime::Planted<"rows-pulled-once">()) break;
         }
       }
       return absl::OkStatus();

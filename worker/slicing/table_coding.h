@@ -20,7 +20,6 @@
 #include "compress/codec_cost.h"
 #include "compress/codec_schedule.h"
 #include "compress/common/halves.h"
-#include "runtime/base/mutants.h"
 #include "runtime/base/status_macros.h"
 #include "worker/encoding/push_encoder.h"
 #include "worker/slicing/pulled_blocks.h"
@@ -46,10 +45,7 @@ struct TableCoding {
 
   // The number of the codec that encodes a push of that clock. None while that is being decided:
   // such a push waits, and one that cannot (its operation has ended) is sent unencoded.
-  std::optional<std::uint32_t> ChoiceAt(std::uint64_t clock) const {
-    if (runtime::Planted<"sends-undecided">()) return schedule.KnownAt(clock).choice;
-    return schedule.At(clock);
-  }
+  std::optional<std::uint32_t> ChoiceAt(std::uint64_t clock) const { return schedule.At(clock); }
   // Takes what the newest map says of the table's codec. True if that was new.
   bool Follow(const proto::CodecSwitch& change) {
     const std::size_t choices = codecs.choices.size();

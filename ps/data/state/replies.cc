@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/messages/limits.h"
-#include "runtime/base/mutants.h"
 
 namespace leeway::ps {
 namespace {
@@ -55,7 +54,7 @@ void Replies::Release(Queue& queue, std::uint64_t bytes) {
   queue.bytes -= bytes;
   if (queue.reader) {
     readers_bytes_ -= bytes;
-  } else if (!runtime::Planted<"replies-stay-charged">()) {
+  } else {
     send_queue_->Release(bytes);
   }
 }
@@ -107,12 +106,8 @@ void Replies::SendWithoutValues(van::PeerId peer, proto::Reply reply) {
 
 void Replies::Gather(van::PeerId peer, proto::Reply reply) {
   Gathered& gathered = gathered_[peer];
-  const bool as_the_first =
-      !gathered.acks.empty() && runtime::Planted<"batch-acknowledged-as-its-first">();
   gathered.acks.push_back(
-      {.sequence = reply.id.sequence,
-       .shard = reply.id.shard,
-       .provisional = as_the_first ? gathered.acks[0].provisional : reply.provisional});
+      {.sequence = reply.id.sequence, .shard = reply.id.shard, .provisional = reply.provisional});
   if (gathered.acks.size() == 1) {
     gathered.first = std::move(reply);
   } else if (gathered.acks.size() == proto::kPushesPerBatchMax) {
@@ -181,9 +176,7 @@ void Replies::OnDone(van::PeerId peer, std::uint64_t followed, std::uint64_t cha
     if (!MaySend(peer, queue, first->second)) return;
     Waiting next = std::move(first->second);
     queue.waiting.erase(first);
-    if (!runtime::Planted<"reply-id-kept">()) {
-      queue.ids.erase({next.reply.id.shard, next.reply.id.sequence});
-    }
+    queue.ids.erase({next.reply.id.shard, next.reply.id.sequence});
     Release(queue, next.bytes + kWaitingBytes);
     SendNow(peer, queue, std::move(next));
   }

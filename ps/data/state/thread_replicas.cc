@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/base/mutants.h"
 #include "runtime/base/status_macros.h"
 
 namespace leeway::ps {
@@ -74,10 +73,7 @@ std::uint64_t ThreadReplicas::Stable() const {
   std::uint64_t stable = kClockMax;
   for (const auto& [id, replica] : replicas_) {
     if (!replica->is_head()) continue;
-    if (!replica->leads() && runtime::Planted<"stable-without-awaited">()) continue;
-    const std::uint64_t its = replica->leads() ? replica->stable() : 0;
-    const bool fastest = runtime::Planted<"stable-of-the-fastest-shard">() && stable != kClockMax;
-    stable = fastest ? std::max(stable, its) : std::min(stable, its);
+    stable = std::min(stable, replica->leads() ? replica->stable() : 0);
   }
   return stable == kClockMax ? 0 : stable;
 }
@@ -121,7 +117,7 @@ absl::StatusOr<std::uint32_t> ThreadReplicas::BeginCuts(const CutOrder& order,
   std::uint32_t shards = 0;
   for (const auto& [id, replica] : replicas_) {
     if (!replica->is_head()) continue;
-    if (!replica->leads() && !runtime::Planted<"cut-while-handed-over">()) {
+    if (!replica->leads()) {
       return absl::AbortedError(absl::StrCat("shard ", id, " is being handed over"));
     }
     ++shards;
@@ -129,7 +125,6 @@ absl::StatusOr<std::uint32_t> ThreadReplicas::BeginCuts(const CutOrder& order,
     // them.
     auto committed = [replica = replica.get(), done](absl::StatusOr<FrozenShard> frozen) {
       auto kept = std::make_shared<absl::StatusOr<FrozenShard>>(std::move(frozen));
-      if (runtime::Planted<"cut-before-replicas">()) return done(std::move(*kept));
       replica->WhenCommitted([kept, done] { done(std::move(*kept)); });
     };
     LEEWAY_RETURN_IF_ERROR(replica->shard().BeginCut(order, std::move(committed)));
@@ -145,7 +140,7 @@ absl::Status ThreadReplicas::Restore(const ShardContent& content) {
   for (const auto& [id, replica] : replicas_) {
     const bool same = content.num_shards == shards_.num_shards;
     if (same && id != content.shard) continue;
-    if (replica->shard().index() != 0 && !runtime::Planted<"restored-over-pushes">()) {
+    if (replica->shard().index() != 0) {
       return absl::FailedPreconditionError(
           absl::StrCat("shard ", id,
                        " has been pushed to already: a checkpoint is restored before "

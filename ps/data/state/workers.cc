@@ -1,7 +1,6 @@
 #include "ps/data/state/workers.h"
 
 #include "absl/strings/str_cat.h"
-#include "runtime/base/mutants.h"
 #include "runtime/base/status_macros.h"
 
 namespace leeway::ps {
@@ -14,8 +13,7 @@ std::vector<proto::WorkerEntry> Workers::TakeMap(const proto::ClusterMap& map) {
     if (!is_new && record.entry == entry) continue;
     if (!is_new && record.entry.incarnation != entry.incarnation) {
       proto::WorkerEntry before = record.entry;
-      if (before.state == proto::WorkerState::kAlive &&
-          !runtime::Planted<"death-of-replaced-unsaid">()) {
+      if (before.state == proto::WorkerState::kAlive) {
         before.state = proto::WorkerState::kDead;
         changes.push_back(before);
       }
@@ -48,13 +46,11 @@ absl::StatusOr<WorkerRecord*> Workers::Find(const van::Identity& peer, std::uint
         absl::StrCat("this server does not know node ", peer.node, " yet"));
   }
   WorkerRecord& record = by_rank_.find(node->second)->second;
-  if (record.entry.incarnation != peer.incarnation &&
-      !runtime::Planted<"request-of-a-replaced-process">()) {
+  if (record.entry.incarnation != peer.incarnation) {
     return absl::UnavailableError(absl::StrCat("this server knows worker ", record.entry.rank,
                                                " from another start of its process"));
   }
-  if (record.entry.state != proto::WorkerState::kAlive &&
-      !runtime::Planted<"request-of-the-dead">()) {
+  if (record.entry.state != proto::WorkerState::kAlive) {
     return absl::UnavailableError(absl::StrCat("worker ", record.entry.rank,
                                                record.entry.state == proto::WorkerState::kLeft
                                                    ? " has left the cluster"
@@ -71,7 +67,7 @@ absl::StatusOr<WorkerRecord*> Workers::Find(const van::Identity& peer, std::uint
         "a request names another incarnation than the hello of its sender");
   }
   LEEWAY_ASSIGN_OR_RETURN(WorkerRecord * record, Find(peer, cluster));
-  if (record->entry.rank != claimed_rank && !runtime::Planted<"rank-not-checked">()) {
+  if (record->entry.rank != claimed_rank) {
     return absl::PermissionDeniedError(absl::StrCat(
         "worker ", record->entry.rank, " sent a request in the name of worker ", claimed_rank));
   }

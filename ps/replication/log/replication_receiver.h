@@ -4,8 +4,6 @@
 
 #include <cstdint>
 
-#include "runtime/base/mutants.h"
-
 namespace leeway::ps {
 
 class ReplicationReceiver {
@@ -20,17 +18,9 @@ class ReplicationReceiver {
 
   // Streams of one sender have growing numbers; none is 0.
   Verdict Judge(std::uint64_t stream, std::uint64_t entry) const {
-    const bool old = stream < stream_ && !runtime::Planted<"old-stream-taken">();
-    if (old || stream == 0) return Verdict::kOld;
-    if (stream < stream_) return entry == 1 ? Verdict::kNext : Verdict::kSeen;
-    if (stream > stream_) {
-      const bool joins = entry == 1 || runtime::Planted<"stream-joined-midway">();
-      return joins ? Verdict::kNext : Verdict::kUnknown;
-    }
-    if (entry <= received_) {
-      return runtime::Planted<"entry-taken-again">() ? Verdict::kNext : Verdict::kSeen;
-    }
-    if (runtime::Planted<"entry-after-gap-taken">()) return Verdict::kNext;
+    if (stream < stream_ || stream == 0) return Verdict::kOld;
+    if (stream > stream_) return entry == 1 ? Verdict::kNext : Verdict::kUnknown;
+    if (entry <= received_) return Verdict::kSeen;
     return entry == received_ + 1 ? Verdict::kNext : Verdict::kGap;
   }
   // The entry judged to be next has been taken.

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/base/mutants.h"
-
 namespace leeway::ps {
 
 std::uint64_t ReplicationSender::Append(LogEntry entry) {
@@ -21,7 +19,7 @@ LogEntry* ReplicationSender::Next() {
   const bool fits =
       in_flight_bytes_ == 0 || (in_flight_bytes_ < limits_.window_bytes &&
                                 next.bytes() <= limits_.window_bytes - in_flight_bytes_);
-  return fits || runtime::Planted<"sender-window-ignored">() ? &next : nullptr;
+  return fits ? &next : nullptr;
 }
 
 void ReplicationSender::NoteSent(absl::Time now) {
@@ -38,7 +36,7 @@ ReplicationSender::Outcome ReplicationSender::TakeAck(std::uint64_t entry, std::
   if (entry > acked_ + entries_.size()) return Outcome::kNothing;  // no entry of this stream
   if (entry <= acked_) {
     if (entry == acked_ && !commits && !recovering_ && sent_ > 0) {
-      if (!runtime::Planted<"gap-not-resent">()) Rewind();
+      Rewind();
       recovering_ = true;
     }
     return Outcome::kNothing;
@@ -46,8 +44,7 @@ ReplicationSender::Outcome ReplicationSender::TakeAck(std::uint64_t entry, std::
   for (; acked_ < entry; ++acked_) {
     if (sent_ > 0) {
       --sent_;
-      if (!runtime::Planted<"in-flight-not-given-back">())
-        in_flight_bytes_ -= entries_.front().bytes();
+      in_flight_bytes_ -= entries_.front().bytes();
     }
     entries_.pop_front();
   }

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "ps/replication/log/log_entry.h"
-#include "runtime/base/mutants.h"
 #include "runtime/memory/byte_budget.h"
 
 namespace leeway::ps {
@@ -27,8 +26,7 @@ class Uncommitted {
   }
   // Entries up to `index` are on every replica.
   void Trim(std::uint64_t index) {
-    while (!entries_.empty() && entries_.front().header.index <=
-                                    index + (runtime::Planted<"trimmed-too-far">() ? 1 : 0)) {
+    while (!entries_.empty() && entries_.front().header.index <= index) {
       PopFront();
     }
   }

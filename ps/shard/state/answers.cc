@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "ps/store/decode_pushes.h"
-#include "runtime/base/mutants.h"
 
 namespace leeway::ps {
 
@@ -44,8 +43,7 @@ void Acknowledge(const ShardState& state, const Inbound& inbound, bool held) {
   proto::Reply reply = ReplyTo(inbound.request);
   reply.slowest_clock = state.clocks.slowest();
   reply.staleness = Policy::Staleness(reply.clock, reply.slowest_clock);
-  reply.provisional =
-      held && state.effects->provisional() && !runtime::Planted<"provisional-unsaid">();
+  reply.provisional = held && state.effects->provisional();
   held ? state.answers->AnswerNow(inbound.peer, std::move(reply))
        : state.answers->Answer(inbound.peer, std::move(reply), {}, DeadlineOf(state, inbound));
 }

@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "proto/messages/limits.h"
-#include "runtime/base/mutants.h"
 
 namespace leeway::ps {
 
@@ -15,10 +14,7 @@ ClientSession* ClientSessions::Find(const WorkerKey& worker) {
 
 // ---- workers ----
 
-void ClientSessions::Replace(const WorkerKey& before) {
-  if (runtime::Planted<"window-of-replaced-worker-kept">()) return;
-  sessions_.erase(before);
-}
+void ClientSessions::Replace(const WorkerKey& before) { sessions_.erase(before); }
 
 void ClientSessions::SeeMap(std::uint64_t version) {
   seen_ = std::max(seen_, version);
@@ -28,7 +24,7 @@ void ClientSessions::SeeMap(std::uint64_t version) {
     const std::optional<std::uint64_t> shown = clocks_->IncarnationOf(worker.first);
     if (session == nullptr || shown == worker.second) return true;
     const bool replaced = shown.has_value() && session->told <= seen_;
-    if (!replaced || runtime::Planted<"told-of-and-never-shown-kept">()) return false;
+    if (!replaced) return false;
     Drop(worker);
     return true;
   });
@@ -37,8 +33,7 @@ void ClientSessions::SeeMap(std::uint64_t version) {
 ClientSession* ClientSessions::OfTold(const WorkerKey& worker, std::uint64_t version) {
   const std::optional<std::uint64_t> shown = clocks_->IncarnationOf(worker.first);
   if (shown == worker.second) return &Of(worker);
-  if (AtMost(version) <= seen_ && shown.has_value() &&
-      !runtime::Planted<"window-of-replaced-worker-comes-back">()) {
+  if (AtMost(version) <= seen_ && shown.has_value()) {
     return nullptr;
   }
   not_shown_.insert(worker);
@@ -76,12 +71,10 @@ void ClientSessions::DropPeer(van::PeerId peer) {
 
 // ---- changes of the head ----
 
-void ClientSessions::RestartAsHead(bool forget) {
+void ClientSessions::RestartAsHead() {
   for (auto& [worker, session] : sessions_) {
-    session.orders[kAtOnce].Restart(forget ? 0 : session.orders[kAtOnce].admitted());
-    if (!runtime::Planted<"held-numbers-kept-in-failover">()) {
-      session.orders[kHeld].Restart(forget ? 0 : session.in_state);
-    }
+    session.orders[kAtOnce].Restart(session.orders[kAtOnce].admitted());
+    session.orders[kHeld].Restart(session.in_state);
     for (const RequestClass kind : {kAtOnce, kHeld}) {
       session.inherited[kind] = session.orders[kind].admitted();
     }
@@ -92,8 +85,7 @@ void ClientSessions::RestartAsFollower(std::uint64_t closed) {
   for (auto& [worker, session] : sessions_) {
     session.orders[kHeld].Restart(session.in_state);
     const bool entered = session.since != WorkerClocks::kNotEntered;
-    if (!runtime::Planted<"window-clocks-kept-after-step-down">())
-      session.clock = std::min(session.clock, entered ? std::max(closed, session.since) : closed);
+    session.clock = std::min(session.clock, entered ? std::max(closed, session.since) : closed);
   }
 }
 
@@ -104,14 +96,12 @@ void ClientSessions::TakeHandover(const std::vector<proto::ClientSession>& sessi
     const WorkerKey key{worker.rank, worker.incarnation};
     ClientSession* const known = OfTold(key, told);
     if (known == nullptr) continue;
-    if (!runtime::Planted<"handover-without-clocks">()) Enter(key, worker.clock, worker.since);
+    Enter(key, worker.clock, worker.since);
     ClientSession& session = *known;
     for (const auto& [kind, admitted] :
          {std::pair(kAtOnce, worker.admitted), std::pair(kHeld, worker.admitted_held)}) {
       RequestOrder& order = session.orders[kind];
-      if (!runtime::Planted<"handover-without-numbers">()) {
-        order.Restart(std::max(order.admitted(), admitted));
-      }
+      order.Restart(std::max(order.admitted(), admitted));
       session.inherited[kind] = order.admitted();
     }
   }
@@ -127,18 +117,17 @@ std::vector<proto::ClientSession> ClientSessions::Export(std::uint64_t closed,
     const bool current = clocks_->IncarnationOf(worker.first) == worker.second;
     const std::uint64_t since = current ? clocks_->SinceOf(worker.first) : session.since;
     std::uint64_t clock = current ? clocks_->ClockOf(worker.first) : session.clock;
-    if (!with_held && !runtime::Planted<"log-tells-open-clocks">()) {
+    if (!with_held) {
       clock = std::min(clock, closed);
     }
     if (since != WorkerClocks::kNotEntered) clock = std::max(clock, since);
-    all.push_back({.rank = worker.first,
-                   .incarnation = worker.second,
-                   .clock = clock,
-                   .since = since,
-                   .admitted = session.orders[kAtOnce].admitted(),
-                   .admitted_held = with_held || runtime::Planted<"held-told-as-in-state">()
-                                        ? session.orders[kHeld].admitted()
-                                        : session.in_state});
+    all.push_back(
+        {.rank = worker.first,
+         .incarnation = worker.second,
+         .clock = clock,
+         .since = since,
+         .admitted = session.orders[kAtOnce].admitted(),
+         .admitted_held = with_held ? session.orders[kHeld].admitted() : session.in_state});
   }
   return all;
 }
@@ -149,7 +138,7 @@ void ClientSessions::Take(const std::vector<proto::ClientSession>& sessions, std
     const WorkerKey key{worker.rank, worker.incarnation};
     ClientSession* const known = OfTold(key, told);
     if (known == nullptr) continue;
-    if (worker.since != WorkerClocks::kNotEntered && !runtime::Planted<"late-begin-not-told">()) {
+    if (worker.since != WorkerClocks::kNotEntered) {
       Enter(key, worker.clock, worker.since);
     }
     ClientSession& session = *known;
@@ -163,9 +152,7 @@ void ClientSessions::Restore(const std::vector<proto::ClientSession>& sessions) 
   for (const proto::ClientSession& saved : sessions) {
     ClientSession& session = Of({saved.rank, saved.incarnation});
     session.restored = true;
-    if (!runtime::Planted<"held-session-lost-in-restore">()) {
-      session.in_state = std::max(session.in_state, saved.admitted_held);
-    }
+    session.in_state = std::max(session.in_state, saved.admitted_held);
     RequestOrder& at_once = session.orders[kAtOnce];
     RequestOrder& held = session.orders[kHeld];
     at_once.Restart(std::max(at_once.admitted(), saved.admitted));
@@ -182,8 +169,7 @@ std::vector<proto::Refusal> ClientSessions::Refusals() const {
       const RequestOrder& order = session.orders[kind];
       proto::Refusal refusal{
           .worker = worker.first, .incarnation = worker.second, .held = kind == kHeld};
-      if (const std::uint64_t forgotten = order.forgotten_failures();
-          forgotten > 0 && !runtime::Planted<"forgotten-refusals-unsaid">()) {
+      if (const std::uint64_t forgotten = order.forgotten_failures(); forgotten > 0) {
         refusal.sequence = forgotten;
         refusal.with_earlier = true;
         refusal.status = absl::UnknownError("");

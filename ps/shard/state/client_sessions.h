@@ -103,7 +103,6 @@ class ClientSessions {
   template <class Refuse>
   void ForgetEarly(const Refuse& refuse) {
     for (auto& [worker, session] : sessions_) {
-      if (runtime::Planted<"early-kept-over-epoch">()) continue;
       session.tick_clock = 0;
       for (RequestOrder& order : session.orders) {
         for (const Inbound& inbound : order.TakeAll()) refuse(inbound);
@@ -113,9 +112,8 @@ class ClientSessions {
 
   // ---- changes of the head ----
 
-  // This replica becomes the head: what is in the state has been admitted, nothing else. `forget`:
-  // for a known bug, not even that.
-  void RestartAsHead(bool forget);
+  // This replica becomes the head: what is in the state has been admitted, nothing else.
+  void RestartAsHead();
   // This replica is head no more: it knows what the log says, of clocks up to `closed`.
   void RestartAsFollower(std::uint64_t closed);
   // Takes the sessions of the old head, held pushes included. `told`, here and below: of the entry.

@@ -30,7 +30,7 @@ TEST_F(ClientSessionsTest, ANewHeadKnowsOfHeldPushesThoseThatAreInTheState) {
   session.orders[kAtOnce].Admit(5);
   session.orders[kHeld].Admit(4);
   session.in_state = 3;
-  sessions_.RestartAsHead(/*forget=*/false);
+  sessions_.RestartAsHead();
   EXPECT_EQ(session.orders[kAtOnce].admitted(), 5u);
   EXPECT_EQ(session.orders[kHeld].admitted(), 3u);
   EXPECT_EQ(session.inherited[kHeld], 3u);

@@ -4,8 +4,6 @@
 #include <limits>
 #include <utility>
 
-#include "runtime/base/mutants.h"
-
 namespace leeway::ps {
 namespace {
 
@@ -92,9 +90,7 @@ LogEntry HeldEntry(const Table& table, std::uint64_t clock, const Contribution& 
     entry.header.codec = contribution.push.codec;
     entry.header.elements = contribution.elements;
   }
-  if (!runtime::Planted<"handed-over-rate-lost">()) {
-    PutRate(contribution.push.learning_rate, &entry);
-  }
+  PutRate(contribution.push.learning_rate, &entry);
   return entry;
 }
 

@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "runtime/base/mutants.h"
-
 namespace leeway::ps {
 
 RequestOrder::~RequestOrder() {
@@ -12,7 +10,6 @@ RequestOrder::~RequestOrder() {
 
 RequestOrder::Verdict RequestOrder::Judge(std::uint64_t sequence, std::uint64_t after) const {
   if (sequence <= admitted_) return Verdict::kSeen;
-  if (runtime::Planted<"early-request-admitted">()) return Verdict::kNext;
   return after <= admitted_ ? Verdict::kNext : Verdict::kEarly;
 }
 
@@ -28,9 +25,8 @@ bool RequestOrder::Keep(Inbound early) {
     early_.erase(it);
   }
   const std::uint64_t bytes = early.bytes();
-  const bool room = budget_->HasRoom(bytes) || runtime::Planted<"early-unlimited">();
-  if ((early_.size() >= kEarlyRequestsMax && !runtime::Planted<"early-number-unlimited">()) ||
-      !room) {
+  const bool room = budget_->HasRoom(bytes);
+  if (early_.size() >= kEarlyRequestsMax || !room) {
     return false;
   }
   budget_->bytes += bytes;
@@ -41,16 +37,15 @@ bool RequestOrder::Keep(Inbound early) {
 
 std::optional<Inbound> RequestOrder::TakeNext() {
   // Requests that have been passed over were settled: their worker no longer waits for them.
-  while (!early_.empty() && early_.begin()->first <= admitted_ &&
-         !runtime::Planted<"passed-over-admitted">()) {
+  while (!early_.empty() && early_.begin()->first <= admitted_) {
     Release(early_.begin()->second);
     early_.erase(early_.begin());
   }
   auto it = early_.begin();
   if (it == early_.end()) return std::nullopt;
   const bool early = it->second.request.after > admitted_;
-  if (early && !runtime::Planted<"kept-request-out-of-turn">()) return std::nullopt;
-  if (!runtime::Planted<"early-not-given-back">()) Release(it->second);
+  if (early) return std::nullopt;
+  Release(it->second);
   std::optional<Inbound> next(std::move(it->second));
   early_.erase(it);
   return next;
@@ -70,7 +65,7 @@ std::vector<Inbound> RequestOrder::TakeAll() {
 void RequestOrder::DropPeer(van::PeerId peer) {
   for (auto it = early_.begin(); it != early_.end();) {
     if (it->second.peer == peer) {
-      if (!runtime::Planted<"early-bytes-kept-with-connection">()) Release(it->second);
+      Release(it->second);
       it = early_.erase(it);
     } else {
       ++it;
@@ -80,7 +75,7 @@ void RequestOrder::DropPeer(van::PeerId peer) {
 
 void RequestOrder::RememberFailure(std::uint64_t sequence, absl::Status failure) {
   failures_.insert_or_assign(sequence, std::move(failure));
-  if (failures_.size() > kFailuresRememberedMax && !runtime::Planted<"failures-kept-for-ever">()) {
+  if (failures_.size() > kFailuresRememberedMax) {
     forgotten_ = failures_.begin()->first;
     failures_.erase(failures_.begin());
   }
@@ -88,7 +83,7 @@ void RequestOrder::RememberFailure(std::uint64_t sequence, absl::Status failure)
 
 absl::Status RequestOrder::OutcomeOf(std::uint64_t sequence) const {
   if (auto it = failures_.find(sequence); it != failures_.end()) return it->second;
-  if (sequence <= forgotten_ && !runtime::Planted<"failures-forgotten-as-ok">()) {
+  if (sequence <= forgotten_) {
     return absl::UnknownError("this request was answered so long ago that the answer is forgotten");
   }
   return absl::OkStatus();

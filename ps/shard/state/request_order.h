@@ -12,7 +12,6 @@
 
 #include "absl/status/status.h"
 #include "ps/table/inbound.h"
-#include "runtime/base/mutants.h"
 #include "runtime/memory/byte_budget.h"
 
 namespace leeway::ps {
@@ -37,7 +36,7 @@ class RequestOrder {
   // void: an earlier head may have refused it without its worker hearing of that.
   void Admit(std::uint64_t sequence) {
     admitted_ = sequence;
-    if (!runtime::Planted<"failure-kept-after-admission">()) failures_.erase(sequence);
+    failures_.erase(sequence);
   }
 
   // From now on everything up to that number has been admitted, here or elsewhere, and nothing

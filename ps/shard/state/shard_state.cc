@@ -3,15 +3,13 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/base/mutants.h"
 
 namespace leeway::ps {
 
 absl::Status ShardState::CheckRoomToHold(std::uint64_t bytes) const {
   const runtime::ByteBudget& held = context->held;
-  const bool room = held.HasRoom(bytes) || runtime::Planted<"held-unlimited">();
-  if (room ||
-      (context->loop->Now() < grace_until && !runtime::Planted<"held-limit-in-grace-time">())) {
+  const bool room = held.HasRoom(bytes);
+  if (room || context->loop->Now() < grace_until) {
     return absl::OkStatus();
   }
   const std::string slow = clocks.DescribeBehind(clocks.slowest() + 1);

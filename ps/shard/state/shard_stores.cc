@@ -4,7 +4,6 @@
 
 #include "ps/store/factory/new_shard_store.h"
 #include "ps/store/feedback.h"
-#include "runtime/base/mutants.h"
 #include "runtime/base/random.h"
 
 namespace leeway::ps {
@@ -36,22 +35,12 @@ ShardStore* ShardStores::Of(const Table& table, const PreparedTableSettings& set
 }
 
 void ShardStores::Clear() {
-  if (!runtime::Planted<"stores-kept-in-transfer">()) stores_.clear();
-  if (!runtime::Planted<"settings-kept-in-transfer">()) settings_.clear();
+  stores_.clear();
+  settings_.clear();
 }
 
 void ShardStores::ForgetSlowest() {
   for (auto& [id, store] : stores_) store->ForgetSlowest();
-}
-
-void ShardStores::LoseFeedback() {
-  for (auto& [id, store] : stores_) {
-    if (FeedbackSlots(context_->tables.Find(id)->spec()) == 0) continue;
-    for (const FrozenPiece& piece : store->Freeze().pieces) {
-      const absl::StatusOr<FeedbackBlock> open = store->OpenFeedback(piece.block, false);
-      if (open.ok()) std::fill_n(open->slot, open->elements, 0.0f);
-    }
-  }
 }
 
 std::uint64_t ShardStores::Digest(std::uint64_t index) const {

@@ -31,8 +31,6 @@ class ShardStores {
   // Clocks went back: a worker that was dead pushes again in clocks that versions were said to be
   // complete in, or a new head has not yet heard of clocks that the one before knew.
   void ForgetSlowest();
-  // Sets what error feedback has kept to zero: a known bug.
-  void LoseFeedback();
   // A hash of what all stores hold, and of `index`.
   std::uint64_t Digest(std::uint64_t index) const;
 

@@ -13,7 +13,6 @@
 #include "ps/store/memory/block_pool.h"
 #include "ps/store/memory/shared_bytes.h"
 #include "ps/store/update_run.h"
-#include "runtime/base/mutants.h"
 #include "runtime/base/status_macros.h"
 
 namespace leeway::ps {
@@ -408,8 +407,7 @@ class DenseStore final : public ShardStore {
     if (!new_values.empty())
       writing.values_before = std::exchange(block.values, std::move(new_values));
     if (!new_state.empty()) writing.state_before = std::exchange(block.state, std::move(new_state));
-    if (feedback_ && !writing.state_before.empty() &&
-        !runtime::Planted<"feedback-lost-in-copy">()) {  // no update writes it
+    if (feedback_ && !writing.state_before.empty()) {  // no update writes it
       const std::size_t before = (slots_ - 1) * elements * sizeof(Compute);
       std::memcpy(block.state.data() + before, writing.state_before.data() + before,
                   elements * sizeof(Compute));

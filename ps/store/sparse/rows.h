@@ -21,7 +21,6 @@
 #include "ps/store/initial_values.h"
 #include "ps/store/sparse/row_index.h"
 #include "ps/store/sparse/row_slab.h"
-#include "runtime/base/mutants.h"
 #include "runtime/memory/prefetch.h"
 
 namespace leeway::ps {
@@ -313,9 +312,7 @@ class Rows {
     for (int looks = 0; looks < kLooks && moves < kMoves && !evacuating_.empty(); ++looks) {
       const std::uint32_t index = evacuating_.front();
       if (evacuated_ == slabs_[index].size()) {
-        if (!runtime::Planted<"given-up-slabs-charged">()) {
-          slab_bytes_ -= slabs_[index].own_bytes();
-        }
+        slab_bytes_ -= slabs_[index].own_bytes();
         slabs_[index] = Slab(SlabShape{}, nullptr);
         vacant_.push_back(index);
         evacuating_.pop_front();

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/base/mutants.h"
 
 namespace leeway::van {
 
@@ -28,14 +27,13 @@ void RdmaGrantsGiven::End(std::uint64_t token) {
                                   [token](const auto& one) { return one.second.token == token; });
   if (found == open_.end()) return;
   const std::uint32_t number = found->first;
-  if (!runtime::Planted<"grant-outlives-its-request">()) open_.erase(found);
+  open_.erase(found);
   const auto unsaid = std::find_if(untold_.begin(), untold_.end(),
                                    [number](const RdmaGrant& one) { return one.number == number; });
   if (unsaid != untold_.end()) {
     untold_.erase(unsaid);
     return;
   }
-  if (runtime::Planted<"grant-end-untold">()) return;
   untold_.push_back({.token = token, .address = 0, .bytes = 0, .key = 0, .number = number});
   ++ends_untold_;
 }
@@ -84,8 +82,8 @@ std::optional<RdmaGrant> RdmaGrantsGot::Use(std::uint64_t token, std::uint64_t b
   const auto found = by_token_.find(token);
   if (found == by_token_.end()) return std::nullopt;
   const RdmaGrant grant = found->second;
-  if (!runtime::Planted<"grant-used-twice">()) by_token_.erase(found);
-  const bool fits = grant.bytes == bytes || runtime::Planted<"grant-of-another-length-used">();
+  by_token_.erase(found);
+  const bool fits = grant.bytes == bytes;
   return fits ? std::optional(grant) : std::nullopt;
 }
 

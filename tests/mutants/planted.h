@@ -1,16 +1,12 @@
-// Planted<"some-name">() tells whether a known bug is switched on: a build with LEEWAY_MUTANTS can
-// switch on one at a time, to show that the tests find it.
-//
-// A known bug stands beside the decision that it breaks:
-//   if (epoch == map_->epoch || Planted<"some-name">()) ...
-// tests/mutants lists each with the promise that it breaks. In every other build Planted is the
-// constant false, and the bug is not compiled.
-#ifndef LEEWAY_RUNTIME_BASE_MUTANTS_H_
-#define LEEWAY_RUNTIME_BASE_MUTANTS_H_
+// Planted<"some-name">() tells whether a known bug is switched on, one at a time, to show that the
+// tests find it. Only sources that tests/mutants/edits.py has put the bugs into include this.
+#ifndef LEEWAY_TESTS_MUTANTS_PLANTED_H_
+#define LEEWAY_TESTS_MUTANTS_PLANTED_H_
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <string_view>
 
 namespace leeway::runtime {
@@ -29,25 +25,25 @@ struct MutantName {
   std::uint64_t number;
 };
 
-#ifdef LEEWAY_MUTANTS
+inline std::uint64_t MutantOfEnvironment() {
+  const char* const name = std::getenv("LEEWAY_MUTANT");
+  return name == nullptr || *name == '\0' ? 0 : MutantNumber(name);
+}
+
 // The hash of the bug that is switched on in this process; 0: none. At start, the bug that
 // LEEWAY_MUTANT names.
-extern std::atomic<std::uint64_t> planted_mutant;
+inline std::atomic<std::uint64_t> planted_mutant = MutantOfEnvironment();
+
 template <MutantName name>
 bool Planted() {
   return planted_mutant.load(std::memory_order_relaxed) == name.number;
 }
+
 // Switches on the bug of that name, and any other one off. Empty: none.
 inline void PlantMutant(std::string_view name) {
   planted_mutant = name.empty() ? 0 : MutantNumber(name);
 }
-#else
-template <MutantName name>
-constexpr bool Planted() {
-  return false;
-}
-#endif
 
 }  // namespace leeway::runtime
 
-#endif  // LEEWAY_RUNTIME_BASE_MUTANTS_H_
+#endif  // LEEWAY_TESTS_MUTANTS_PLANTED_H_
