@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/encoding/encoding.h"
 #include "proto/messages/messages.h"
+#include "runtime/base/format_duration.h"
 #include "runtime/log/log.h"
 #include "runtime/loop/timer.h"
 
@@ -60,8 +61,7 @@ class Heartbeat::Beater final : private van::Handler {
     const absl::Duration late = now - last_tick_ - setup_.interval;
     if (late > setup_.interval) last_answer_ += late;
     if (late > kStandStillLogged) {
-      runtime::LogWarning("this process has stood still for ",
-                          absl::FormatDuration(absl::Floor(late, absl::Milliseconds(100))),
+      runtime::LogWarning("this process has stood still for ", runtime::FormatDuration(late),
                           ": it was stopped, or starved of the processor, and has taken nothing of "
                           "what was sent to it");
     }

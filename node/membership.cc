@@ -12,6 +12,7 @@
 #include "node/map_follower.h"
 #include "node/scheduler_link.h"
 #include "node/scheduler_watch.h"
+#include "runtime/base/format_duration.h"
 #include "runtime/log/log.h"
 #include "runtime/loop/timer.h"
 #include "van/address/reason.h"
@@ -253,8 +254,7 @@ std::string Membership::Impl::DescribeScheduler() const {
   std::string text = absl::StrCat("the scheduler at ", url());
   if (watch_.silent_since().has_value()) {
     const absl::Duration silent = loop_->Now() - *watch_.silent_since();
-    absl::StrAppend(&text, " has been silent for ",
-                    absl::FormatDuration(absl::Floor(silent, absl::Milliseconds(100))));
+    absl::StrAppend(&text, " has been silent for ", runtime::FormatDuration(silent));
   } else if (!link_.up()) {
     absl::StrAppend(&text, " cannot be reached");
     if (!link_.trouble().ok()) absl::StrAppend(&text, " (", link_.trouble().message(), ")");
@@ -395,8 +395,8 @@ void Membership::Impl::LogWaiting() {
     const absl::Duration waited = absl::Floor(loop_->Now() - started_, absl::Seconds(1));
     const std::string reason = WhyNotIn();
     runtime::LogInfo("waiting for the scheduler at ", url(), " (LEEWAY_SCHEDULER) for ",
-                     absl::FormatDuration(waited), reason.empty() ? "" : ": ", reason,
-                     "; giving up after ", absl::FormatDuration(setup_.config.connect_timeout),
+                     runtime::FormatDuration(waited), reason.empty() ? "" : ": ", reason,
+                     "; giving up after ", runtime::FormatDuration(setup_.config.connect_timeout),
                      " (LEEWAY_CONNECT_TIMEOUT_MS)");
   } else if (maps_.newest() != nullptr && maps_.newest()->epoch > 0) {
     return;
@@ -412,12 +412,12 @@ void Membership::Impl::DeadlinePassed() {
   if (state_ == State::kJoining) return JoinTimedOut();
   End(absl::DeadlineExceededError(
       absl::StrCat("the scheduler at ", url(), " has not acknowledged within ",
-                   absl::FormatDuration(leave_timeout_), " that this node leaves")));
+                   runtime::FormatDuration(leave_timeout_), " that this node leaves")));
 }
 
 void Membership::Impl::JoinTimedOut() {
   const std::string within = absl::StrCat(url(), " (LEEWAY_SCHEDULER) within ",
-                                          absl::FormatDuration(setup_.config.connect_timeout),
+                                          runtime::FormatDuration(setup_.config.connect_timeout),
                                           " (LEEWAY_CONNECT_TIMEOUT_MS)");
   if (link_.up() && !not_yet_.ok()) {
     return End(absl::DeadlineExceededError(absl::StrCat("this ", Name(setup_.role),

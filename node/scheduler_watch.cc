@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/format_duration.h"
 #include "runtime/log/log.h"
 
 namespace leeway::node {
@@ -56,7 +57,7 @@ void SchedulerWatch::OnSilence(absl::Duration heartbeats) {
   if (silent > patience) {
     return owner_->OnSchedulerLost(absl::UnavailableError(
         absl::StrCat("the scheduler at ", link_->url(), " has not answered heartbeats for ",
-                     absl::FormatDuration(patience), " (LEEWAY_SCHEDULER_TIMEOUT_MS)")));
+                     runtime::FormatDuration(patience), " (LEEWAY_SCHEDULER_TIMEOUT_MS)")));
   }
   // A connection that nothing comes over may lead to an address that the scheduler has left.
   link_->ConnectAnewIfSilentFor(failure_timeout_);
@@ -64,8 +65,8 @@ void SchedulerWatch::OnSilence(absl::Duration heartbeats) {
   silent_since_ = loop_->Now() - silent;
   owner_->OnSchedulerHeard(false);
   runtime::LogWarning("the scheduler at ", link_->url(), " has not answered heartbeats for ",
-                      absl::FormatDuration(silent), "; going on without it for ",
-                      absl::FormatDuration(patience), " (LEEWAY_SCHEDULER_TIMEOUT_MS)");
+                      runtime::FormatDuration(silent), "; going on without it for ",
+                      runtime::FormatDuration(patience), " (LEEWAY_SCHEDULER_TIMEOUT_MS)");
 }
 
 void SchedulerWatch::HeardAgain() {

@@ -7,6 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "ps/control/endpoints.h"
+#include "runtime/base/format_duration.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/log/log.h"
 #include "van/address/reason.h"
@@ -31,7 +32,7 @@ absl::StatusOr<OwnHost> Announced(const Config& config) {
 }
 
 std::string Seconds(Clock::duration duration) {
-  return absl::FormatDuration(absl::Floor(absl::FromChrono(duration), absl::Seconds(1)));
+  return runtime::FormatDuration(absl::FromChrono(duration));
 }
 
 }  // namespace
@@ -72,16 +73,16 @@ absl::Status AwaitOwnHost(Config* config) {
     const std::string reason = van::ReasonOf(own.status());
     const Clock::time_point now = Clock::now();
     if (now - started >= patience) {
-      return absl::DeadlineExceededError(
-          absl::StrCat("no way to the scheduler at ", config->scheduler,
-                       " (LEEWAY_SCHEDULER) within ", absl::FormatDuration(config->connect_timeout),
-                       " (LEEWAY_CONNECT_TIMEOUT_MS): ", own.status().message()));
+      return absl::DeadlineExceededError(absl::StrCat(
+          "no way to the scheduler at ", config->scheduler, " (LEEWAY_SCHEDULER) within ",
+          runtime::FormatDuration(config->connect_timeout),
+          " (LEEWAY_CONNECT_TIMEOUT_MS): ", own.status().message()));
     }
     if (now >= say) {
       say = now + kSayAgain;
       runtime::LogInfo("waiting for a way to the scheduler at ", config->scheduler,
                        " (LEEWAY_SCHEDULER) for ", Seconds(now - started), ": ", reason,
-                       "; giving up after ", absl::FormatDuration(config->connect_timeout),
+                       "; giving up after ", runtime::FormatDuration(config->connect_timeout),
                        " (LEEWAY_CONNECT_TIMEOUT_MS)");
     }
     std::this_thread::sleep_for(kPause);

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "proto/encoding/encoding.h"
 #include "ps/control/endpoints.h"
+#include "runtime/base/format_duration.h"
 #include "runtime/base/prefixed.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/log/log.h"
@@ -114,7 +115,7 @@ void Server::Drain(absl::Status why) {
     const absl::Duration patience = setup_.config.drain_timeout;
     if (!rank_.has_value() || patience <= absl::ZeroDuration()) return Leave(std::move(why));
     runtime::LogInfo(why.message(), "; it ends once its shards are on other servers, or after ",
-                     absl::FormatDuration(patience),
+                     runtime::FormatDuration(patience),
                      " (LEEWAY_DRAIN_TIMEOUT_MS); a second signal ends it at once");
     draining_because_ = std::move(why);
     drain_timer_.SetAfter(patience);

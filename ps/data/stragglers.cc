@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/format_duration.h"
 
 namespace leeway::ps {
 namespace {
@@ -35,10 +36,10 @@ std::vector<Straggler> FindStragglers(const std::vector<const Replica*>& replica
 }
 
 std::string Describe(const Straggler& straggler, const std::string& table, absl::Time now) {
-  std::string text = absl::StrCat(
-      straggler.pulls, straggler.pulls == 1 ? " pull" : " pulls", " of table ", table,
-      straggler.pulls == 1 ? " has" : " have", " waited for clock ", straggler.clock, " for ",
-      absl::FormatDuration(absl::Floor(now - straggler.since, absl::Milliseconds(100))));
+  std::string text =
+      absl::StrCat(straggler.pulls, straggler.pulls == 1 ? " pull" : " pulls", " of table ", table,
+                   straggler.pulls == 1 ? " has" : " have", " waited for clock ", straggler.clock,
+                   " for ", runtime::FormatDuration(now - straggler.since));
   for (std::size_t i = 0; i < straggler.behind.size() && i < kWorkersShown; ++i) {
     absl::StrAppend(&text, i == 0 ? ": worker " : ", worker ", straggler.behind[i].rank,
                     " is at clock ", straggler.behind[i].clock);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/format_duration.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/log/log.h"
 
@@ -395,7 +396,7 @@ void Replica::ResendIfDue(absl::Time now) {
     if (!successor_.exists()) return "its next replica";
     const absl::Duration ago = absl::Trunc(now - successor_.heard(), absl::Milliseconds(1));
     return absl::StrCat("server ", successor_.peer().place.server_rank, ", last heard ",
-                        absl::FormatDuration(ago), " ago");
+                        runtime::FormatDuration(ago), " ago");
   });
   if (successor_.exists() && successor_->sender().RewindIfDue(now)) Pump();
 }

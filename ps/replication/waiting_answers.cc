@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ps/table/inbound.h"
+#include "runtime/base/format_duration.h"
 
 namespace leeway::ps {
 
@@ -119,9 +120,9 @@ void WaitingAnswers::RefuseOverdue(absl::Time now, absl::FunctionRef<std::string
 
 absl::Status WaitingAnswers::Overdue(const Waiting& waiting, proto::Op op, std::uint32_t shard,
                                      const std::string& awaited, absl::Time now) {
-  const std::string waited = absl::StrCat(
-      "waiting for ", awaited, ", to have what is in shard ", shard, " as well; waited ",
-      absl::FormatDuration(absl::Trunc(now - waiting.since, absl::Milliseconds(1))));
+  const std::string waited =
+      absl::StrCat("waiting for ", awaited, ", to have what is in shard ", shard,
+                   " as well; waited ", runtime::FormatDuration(now - waiting.since));
   if (waiting.reader_bytes > 0) {
     return absl::DeadlineExceededError(
         absl::StrCat(waited,

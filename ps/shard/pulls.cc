@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "ps/shard/state/answers.h"
 #include "ps/shard/state/log_entry_conversion.h"
+#include "runtime/base/format_duration.h"
 #include "runtime/base/status_macros.h"
 
 namespace leeway::ps {
@@ -171,7 +172,7 @@ absl::Status Pulls::DeadlineExceeded(const PendingPull& pull) const {
   return absl::DeadlineExceededError(absl::StrCat(
       state_->clocks.DescribeBehind(pull.needed), "; waiting for clock ", pull.needed, " of table ",
       spec.name, " (", spec.consistency.ToString(), "; worker ", request.id.worker, " is in clock ",
-      request.clock, "; waited ", absl::FormatDuration(absl::Trunc(waited, absl::Milliseconds(1))),
+      request.clock, "; waited ", runtime::FormatDuration(waited),
       HasPush(request.op) ? "; what it pushed along was accepted" : "",
       "; LEEWAY_REQUEST_TIMEOUT_MS says how long)"));
 }

@@ -8,10 +8,12 @@
 
 namespace leeway::runtime {
 
-// Rounded to milliseconds below one second and to tenths of a second above: "35ms", "4.9s".
+// Rounded to microseconds below a millisecond, to milliseconds below a second, and to tenths of a
+// second above: "35ms", "4.9s".
 inline std::string FormatDuration(absl::Duration duration) {
-  const absl::Duration unit =
-      duration < absl::Seconds(1) ? absl::Milliseconds(1) : absl::Milliseconds(100);
+  const absl::Duration unit = duration < absl::Milliseconds(1) ? absl::Microseconds(1)
+                              : duration < absl::Seconds(1)    ? absl::Milliseconds(1)
+                                                               : absl::Milliseconds(100);
   return absl::FormatDuration(absl::Floor(duration + unit / 2, unit));
 }
 

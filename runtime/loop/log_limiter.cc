@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/format_duration.h"
 
 namespace leeway::runtime {
 
@@ -61,7 +62,7 @@ void LogLimiter::SayLeftOut(Kind* kind, absl::Time now) {
   LogLine(kind->level, kind->left_out == 1 ? kind->last
                                            : absl::StrCat(kind->last, " (and ", kind->left_out - 1,
                                                           " more like this in the last ",
-                                                          absl::FormatDuration(interval), ")"));
+                                                          runtime::FormatDuration(interval), ")"));
   kind->left_out = 0;
   kind->last.clear();
 }

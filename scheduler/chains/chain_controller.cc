@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/base/format_duration.h"
 #include "runtime/log/log.h"
 
 namespace leeway::scheduler {
@@ -174,8 +175,7 @@ void ChainController::LogWhenWholeAgain() {
     if (!chain.members.empty() && chain.members.size() < replicas) return;
   }
   const std::size_t shards = planner_.chains().size() - planner_.Lost();
-  const std::string time =
-      absl::FormatDuration(absl::Floor(Now() - *not_whole_since_, absl::Milliseconds(100)));
+  const std::string time = runtime::FormatDuration(Now() - *not_whole_since_);
   if (whole) {
     runtime::LogInfo("replicas are whole again, ", time, " after ", not_whole_because_, ": all ",
                      shards, " shards have ", replicas);

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "runtime/base/format_duration.h"
 #include "runtime/log/log.h"
 #include "scheduler/chains/chain_controller.h"
 
@@ -72,11 +73,11 @@ void LinkReports::SeparatePair(const Node& server, const Node& other,
   runtime::LogWarning(server.FullName(), " cannot reach server ", other.rank, " at ",
                       other.endpoints.front(), ": what it sends it of shard ", report.shard,
                       " has not been acknowledged for more than ",
-                      absl::FormatDuration(2 * parts_.config->failure_timeout),
+                      runtime::FormatDuration(2 * parts_.config->failure_timeout),
                       ". Both reach the scheduler: is a firewall between them? Shards are no "
                       "longer replicated from "
                       "one to the other; that is tried again in ",
-                      absl::FormatDuration(kept));
+                      runtime::FormatDuration(kept));
 }
 
 void LinkReports::ServerGone(std::uint32_t rank) {

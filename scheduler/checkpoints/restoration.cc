@@ -8,6 +8,7 @@
 #include "checkpoint/folder.h"
 #include "checkpoint/manifest.h"
 #include "proto/messages/limits.h"
+#include "runtime/base/format_duration.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/log/log.h"
 #include "scheduler/members/membership_table.h"
@@ -101,7 +102,7 @@ absl::Status Restoration::Tick(absl::Time now) {
     }
     return absl::DeadlineExceededError(absl::StrCat(
         "the cluster cannot start from ", state_.path, ": not loaded within ",
-        absl::FormatDuration(timeout_), " (LEEWAY_CHECKPOINT_TIMEOUT_MS) by ",
+        runtime::FormatDuration(timeout_), " (LEEWAY_CHECKPOINT_TIMEOUT_MS) by ",
         absl::StrJoin(names, ", "),
         waiting_.size() > kNamedMax ? absl::StrCat(" and ", waiting_.size() - kNamedMax, " more")
                                     : ""));

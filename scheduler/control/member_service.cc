@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "node/membership.h"
 #include "proto/encoding/encoding.h"
+#include "runtime/base/format_duration.h"
 #include "runtime/log/log.h"
 #include "scheduler/control/cluster_end.h"
 #include "scheduler/control/recovery.h"
@@ -343,7 +344,7 @@ void MemberService::NobodyCame() {
   if (!s_->end->running() || s_->members->complete()) return;
   const absl::Status why = absl::DeadlineExceededError(
       absl::StrCat("the cluster is not complete, and nobody has joined for ",
-                   absl::FormatDuration(s_->config->connect_timeout),
+                   runtime::FormatDuration(s_->config->connect_timeout),
                    " (LEEWAY_CONNECT_TIMEOUT_MS): ", Missing()));
   s_->end->End(why, why);
 }

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/base/format_duration.h"
 #include "scheduler/members/membership_table.h"
 
 namespace leeway::scheduler {
@@ -133,10 +134,10 @@ void Barriers::Expire(absl::Time now) {
       names.push_back(workers_->Describe(rank, now));
     }
     // Workers that enter later read this as well, among them those that it names.
-    std::string text = absl::StrCat(
-        Title(std::get<0>(current->first), std::get<2>(current->first)), " ended after ",
-        absl::FormatDuration(absl::Trunc(now - current->second.since, absl::Milliseconds(1))),
-        " without ", absl::StrJoin(names, "; "));
+    std::string text =
+        absl::StrCat(Title(std::get<0>(current->first), std::get<2>(current->first)),
+                     " ended after ", runtime::FormatDuration(now - current->second.since),
+                     " without ", absl::StrJoin(names, "; "));
     if (missing.size() > names.size()) {
       absl::StrAppend(&text, "; and ", missing.size() - names.size(), " more");
     }

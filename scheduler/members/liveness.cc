@@ -4,17 +4,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/format_duration.h"
 #include "runtime/log/log.h"
 
 namespace leeway::scheduler {
-namespace {
-
-std::string ToMilliseconds(absl::Duration duration) {
-  return absl::FormatDuration(absl::Trunc(duration, absl::Milliseconds(1)));
-}
-
-}  // namespace
-
 Liveness::Liveness(const Config* config, runtime::Loop* loop, MembershipTable* members,
                    Readers* readers, Owner* owner)
     : config_(config),
@@ -42,7 +35,7 @@ void Liveness::FindDead() {
     if (const Node* const reader = readers_->Find(id)) owner_->OnReaderSilent(*reader);
     Node* const node = members_->Find(id);
     if (node == nullptr || !node->alive() || !owner_->running()) continue;
-    owner_->OnDead(node, absl::StrCat("not heard for ", ToMilliseconds(SilentFor(id)),
+    owner_->OnDead(node, absl::StrCat("not heard for ", runtime::FormatDuration(SilentFor(id)),
                                       " (LEEWAY_FAILURE_TIMEOUT_MS=",
                                       absl::ToInt64Milliseconds(config_->failure_timeout), ")"));
   }
@@ -86,7 +79,7 @@ bool Liveness::IsCutOff(bool somebody_is_silent) {
     runtime::LogWarning(
         "no server is heard any more: the scheduler takes itself for cut off, and nobody "
         "for dead, for ",
-        absl::FormatDuration(config_->scheduler_timeout), " (LEEWAY_SCHEDULER_TIMEOUT_MS)");
+        runtime::FormatDuration(config_->scheduler_timeout), " (LEEWAY_SCHEDULER_TIMEOUT_MS)");
   }
   return Now() - *cut_off_since_ < config_->scheduler_timeout;
 }
@@ -108,9 +101,10 @@ void Liveness::SuspicionOver(std::uint32_t node) {
   if (silent == nullptr || !silent->alive() || !owner_->running() || !CanBeSpared(*silent)) {
     return;
   }
-  owner_->OnDead(silent, absl::StrCat("its connections broke, and it has not come back for ",
-                                      ToMilliseconds(SuspicionPatience()), " (LEEWAY_SUSPICION_MS=",
-                                      absl::ToInt64Milliseconds(config_->suspicion), ")"));
+  owner_->OnDead(
+      silent, absl::StrCat("its connections broke, and it has not come back for ",
+                           runtime::FormatDuration(SuspicionPatience()), " (LEEWAY_SUSPICION_MS=",
+                           absl::ToInt64Milliseconds(config_->suspicion), ")"));
 }
 
 absl::Duration Liveness::SuspicionPatience() const {
@@ -137,7 +131,7 @@ absl::Duration Liveness::SilentFor(std::uint32_t node) const {
 }
 
 std::string Liveness::LastHeard(std::uint32_t node) const {
-  return absl::StrCat("last heard ", ToMilliseconds(SilentFor(node)), " ago");
+  return absl::StrCat("last heard ", runtime::FormatDuration(SilentFor(node)), " ago");
 }
 
 std::string Liveness::MostSilentWorker() const {

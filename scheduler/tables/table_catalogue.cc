@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "proto/tables/table_difference.h"
+#include "runtime/base/format_duration.h"
 #include "scheduler/members/membership_table.h"
 
 namespace leeway::scheduler {
@@ -212,7 +213,7 @@ absl::Status TableCatalogue::Timeout(const Table& table) const {
   }
   return absl::DeadlineExceededError(
       absl::StrCat("table '", table.entry.spec.name, "' was not created: waited ",
-                   absl::FormatDuration(install_timeout_), " (LEEWAY_REQUEST_TIMEOUT_MS) for ",
+                   runtime::FormatDuration(install_timeout_), " (LEEWAY_REQUEST_TIMEOUT_MS) for ",
                    absl::StrJoin(names, ", "),
                    table.awaited.size() > kNamedMax
                        ? absl::StrCat(" and ", table.awaited.size() - kNamedMax, " more")

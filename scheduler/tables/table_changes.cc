@@ -8,6 +8,7 @@
 #include "proto/messages/limits.h"
 #include "proto/messages/table_settings_schedule.h"
 #include "proto/tables/table_difference.h"
+#include "runtime/base/format_duration.h"
 
 namespace leeway::scheduler {
 namespace {
@@ -204,7 +205,7 @@ void TableChanges::Tick(absl::Time now) {
     const std::uint32_t first = *pending.awaited.begin();
     Fail(table, absl::DeadlineExceededError(absl::StrCat(
                     "table '", pending.name, "' was not changed: waited ",
-                    absl::FormatDuration(timeout_), " (LEEWAY_REQUEST_TIMEOUT_MS) for ",
+                    runtime::FormatDuration(timeout_), " (LEEWAY_REQUEST_TIMEOUT_MS) for ",
                     members_->Describe(first), ", ", members_->LastHeard(first))));
   }
 }

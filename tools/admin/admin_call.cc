@@ -14,6 +14,7 @@
 #include "proto/messages/limits.h"
 #include "proto/messages/messages.h"
 #include "proto/tables/text.h"
+#include "runtime/base/format_duration.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/config/address.h"
 #include "runtime/loop/real_loop.h"
@@ -41,9 +42,9 @@ class Call final : public van::Handler {
         watch_(std::move(watch)),
         ask_status_(loop, [this] { Watch(); }),
         silence_(loop, [this] {
-          Finish(absl::DeadlineExceededError(absl::StrCat("the scheduler at ", address_,
-                                                          " has sent nothing for ",
-                                                          absl::FormatDuration(kSilencePatience))));
+          Finish(absl::DeadlineExceededError(
+              absl::StrCat("the scheduler at ", address_, " has sent nothing for ",
+                           runtime::FormatDuration(kSilencePatience))));
         }) {}
 
   // On the loop, as all calls but Wait.

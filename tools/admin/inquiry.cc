@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/encoding/encoding.h"
 #include "proto/messages/messages.h"
+#include "runtime/base/format_duration.h"
 #include "runtime/loop/real_loop.h"
 #include "runtime/loop/timer.h"
 #include "van/mixed/mixed_van.h"
@@ -47,7 +48,7 @@ class Inquiry final : public van::Handler {
     for (const std::string& address : addresses) {
       answers_.push_back(absl::DeadlineExceededError(
           absl::StrCat("no ", Name(role_), " answers at ", Shown(address), " within ",
-                       absl::FormatDuration(patience))));
+                       runtime::FormatDuration(patience))));
     }
     for (std::size_t i = 0; i < addresses.size(); ++i) {
       // Longer than `patience`, so that this side gives up first.

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/encoding/encoding.h"
+#include "runtime/base/format_duration.h"
 #include "runtime/base/prefixed.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/loop/backoff.h"
@@ -43,8 +44,9 @@ void SessionVan::RetryLater(Peer& peer, absl::Duration max) {
 void SessionVan::OnDeadline(PeerId id) {
   Peer& peer = *Find(id);
   if (peer.dialled) return OnConnectTimeout(peer);
-  Ban(id, absl::DeadlineExceededError(absl::StrCat("connected but said no hello within ",
-                                                   absl::FormatDuration(limits_.hello_timeout))));
+  Ban(id,
+      absl::DeadlineExceededError(absl::StrCat("connected but said no hello within ",
+                                               runtime::FormatDuration(limits_.hello_timeout))));
 }
 
 // ---- dialling ----
@@ -89,8 +91,7 @@ void SessionVan::OnConnectTimeout(Peer& peer) { Drop(peer.id, NotReached(peer), 
 // Why a dial has failed, and what to do. RESOURCE_EXHAUSTED: for want of something here.
 absl::Status SessionVan::NotReached(const Peer& peer) {
   const absl::Status& last = peer.last_failure;
-  const std::string within = absl::StrCat(
-      " within ", absl::FormatDuration(absl::Ceil(peer.timeout, absl::Milliseconds(1))));
+  const std::string within = absl::StrCat(" within ", runtime::FormatDuration(peer.timeout));
   constexpr absl::string_view kAdvice =
       "; check that it runs there, or raise LEEWAY_CONNECT_TIMEOUT_MS";
   if (peer.stage == Stage::kGreeting) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/format_duration.h"
 #include "runtime/log/log.h"
 #include "van/session/hello.h"
 #include "van/session/session_van.h"
@@ -17,10 +18,6 @@ constexpr double kLookInterval = 0.2;
 // next message. After this time without either the van asks; then only a peer that does not answer
 // is stalled.
 constexpr double kAskAfter = 0.4;
-
-std::string Rounded(absl::Duration duration) {
-  return absl::FormatDuration(absl::Floor(duration, absl::Milliseconds(100)));
-}
 
 }  // namespace
 
@@ -78,13 +75,13 @@ void SessionVan::TellOfStall(const Peer& peer, const StallWatch& watch, StallWat
   if (news == StallWatch::News::kStalled) {
     ++counters_.stalls;
     log_.Warning("stall", absl::StrCat("the connection to ", NameOf(peer), " is stalled: for ",
-                                       Rounded(now - watch.since()), " ", what,
+                                       runtime::FormatDuration(now - watch.since()), " ", what,
                                        " (its process is stopped or overloaded, or the "
                                        "network between is interrupted)"));
   } else if (news == StallWatch::News::kRecovered) {
     log_.Info("stall over",
               absl::StrCat("the connection to ", NameOf(peer), " goes on; it was stalled for ",
-                           Rounded(watch.stuck_for())));
+                           runtime::FormatDuration(watch.stuck_for())));
   }
 }
 
@@ -93,7 +90,7 @@ void SessionVan::EndStall(const Peer& peer, const absl::Status& why) {
   const absl::Time since = peer.sending.stalled() ? peer.sending.since() : peer.receiving.since();
   log_.Info("stall over",
             absl::StrCat("the connection to ", NameOf(peer), " has ended; it was stalled for ",
-                         Rounded(loop_->Now() - since), why.ok() ? "" : ": ",
+                         runtime::FormatDuration(loop_->Now() - since), why.ok() ? "" : ": ",
                          std::string(why.message())));
 }
 

@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "proto/messages/limits.h"
 #include "proto/tables/text.h"
+#include "runtime/base/format_duration.h"
 
 namespace leeway::worker {
 
@@ -26,7 +27,7 @@ inline absl::Status CheckName(absl::string_view field, absl::string_view name,
 inline absl::Status CheckTimeout(absl::Duration timeout) {
   if (timeout > absl::ZeroDuration()) return absl::OkStatus();
   return absl::DeadlineExceededError(
-      absl::StrCat("nothing was sent: the timeout is ", absl::FormatDuration(timeout),
+      absl::StrCat("nothing was sent: the timeout is ", runtime::FormatDuration(timeout),
                    ", but has to be above 0 (Options::timeout, LEEWAY_REQUEST_TIMEOUT_MS)"));
 }
 
