@@ -91,12 +91,43 @@ bool WorkerClocks::IsDead(std::uint32_t rank, std::uint64_t incarnation) const {
   return it->second.incarnation != incarnation || it->second.state == proto::WorkerState::kDead;
 }
 
+bool WorkerClocks::HasLeft(std::uint32_t rank, std::uint64_t incarnation) const {
+  auto it = workers_.find(rank);
+  return it != workers_.end() && it->second.incarnation == incarnation &&
+         it->second.state == proto::WorkerState::kLeft;
+}
+
 std::uint32_t WorkerClocks::CountEnded(std::uint64_t clock) const {
   const auto now = std::ranges::count_if(
       workers_, [clock](const auto& entry) { return entry.second.has_ended(clock); });
   const auto before = std::ranges::count_if(
       replaced_, [clock](const Replaced& replaced) { return replaced.worker.has_ended(clock); });
   return static_cast<std::uint32_t>(now + before);
+}
+
+std::vector<WorkerClocks::Ended> WorkerClocks::EndedFrom(std::uint64_t clock) const {
+  std::vector<Ended> all;
+  const auto add = [&](std::uint32_t rank, const Worker& worker) {
+    if (worker.clock <= clock || worker.since == kNotEntered) return;
+    all.push_back({rank, worker.incarnation, worker.clock, worker.since});
+  };
+  for (const auto& [rank, worker] : workers_) add(rank, worker);
+  for (const Replaced& replaced : replaced_) add(replaced.rank, replaced.worker);
+  return all;
+}
+
+void WorkerClocks::NoteEnded(const Ended& ended) {
+  if (ended.since == kNotEntered) return;
+  if (IncarnationOf(ended.rank) == ended.incarnation) {
+    return Enter(ended.rank, ended.incarnation, ended.clock, ended.since);
+  }
+  for (Replaced& replaced : replaced_) {
+    if (replaced.rank != ended.rank || replaced.worker.incarnation != ended.incarnation) continue;
+    replaced.worker.clock = std::max(replaced.worker.clock, ended.clock);
+    return;
+  }
+  const Worker worker{.incarnation = ended.incarnation, .clock = ended.clock, .since = ended.since};
+  replaced_.push_back({.rank = ended.rank, .worker = worker});
 }
 
 bool WorkerClocks::HasEnded(std::uint32_t rank, std::uint64_t incarnation,

@@ -60,9 +60,21 @@ class WorkerClocks {
   // Whether that worker was given up as dead: the map says so, or shows another process under its
   // rank, which is given again at once only where the one before is dead.
   bool IsDead(std::uint32_t rank, std::uint64_t incarnation) const;
+  // Whether the map says that that worker has left.
+  bool HasLeft(std::uint32_t rank, std::uint64_t incarnation) const;
   // The number of workers, living or not, that took part in iteration `clock` and have ended it;
   // each incarnation of a rank counts.
   std::uint32_t CountEnded(std::uint64_t clock) const;
+  // Each of those that have ended an iteration from `clock` on.
+  struct Ended {
+    std::uint32_t rank = 0;
+    std::uint64_t incarnation = 0;
+    std::uint64_t clock = 0;
+    std::uint64_t since = 0;
+  };
+  std::vector<Ended> EndedFrom(std::uint64_t clock) const;
+  // One of them, at another replica. It may have left, or have been replaced on its rank.
+  void NoteEnded(const Ended& ended);
   // Whether that worker is among them.
   bool HasEnded(std::uint32_t rank, std::uint64_t incarnation, std::uint64_t clock) const;
   // Nobody asks for iterations below `clock` any more.

@@ -68,6 +68,30 @@ TEST(WorkerClocks, DeadAndLeftWorkersAreNotWaitedFor) {
   }
 }
 
+// A worker that was replaced on its rank, one that has died and one that has left.
+TEST(WorkerClocks, AnotherReplicaCountsWhoHasEndedAnIteration) {
+  const auto with_changes = [](WorkerClocks clocks) {
+    clocks.Set(0, 555, WorkerState::kAlive, /*late=*/true);
+    clocks.Set(1, 101, WorkerState::kDead);
+    clocks.Set(2, 102, WorkerState::kLeft);
+    return clocks;
+  };
+  WorkerClocks from = ThreeWorkers();
+  for (std::uint32_t rank = 0; rank < 3; ++rank) from.Advance(rank, 100 + rank, 3);
+  from = with_changes(from);
+  WorkerClocks to = with_changes(ThreeWorkers());
+  EXPECT_TRUE(from.HasLeft(2, 102));
+  EXPECT_FALSE(from.HasLeft(1, 101));
+  EXPECT_TRUE(from.EndedFrom(3).empty());
+  for (int twice = 0; twice < 2; ++twice) {
+    for (const WorkerClocks::Ended& ended : from.EndedFrom(2)) to.NoteEnded(ended);
+  }
+  EXPECT_EQ(to.CountEnded(2), 3u);
+  EXPECT_EQ(to.CountEnded(3), 0u);
+  EXPECT_TRUE(to.HasEnded(0, 100, 2));
+  EXPECT_FALSE(to.HasEnded(0, 555, 2));
+}
+
 TEST(WorkerClocks, AWorkerThatComesBackKeepsItsClock) {
   WorkerClocks clocks = ThreeWorkers();
   for (std::uint32_t rank = 0; rank < 3; ++rank) clocks.Advance(rank, 100 + rank, 3);

@@ -14,7 +14,8 @@ void SuccessorLink::Begin(const Peer& peer, bool joining, std::uint64_t epoch, a
   // Greater than any before it, of this start of the server.
   const std::uint64_t stream = (epoch << 24) + (++context_->streams & 0xffffff);
   successor_ = std::make_unique<Successor>(peer, stream, context_->limits, &context_->log);
-  heard_ = link_good_ = now;
+  heard_ = now;
+  link_good_ = now;
   since_ = epoch;
   joining_ = transfer_waits_ = joining;
 }

@@ -82,6 +82,30 @@ TEST(GradientFeedback, StaysAtALearningRateOfZeroWhateverTheCodec) {
   EXPECT_EQ(shard->stats().feedback_squares, held_back);
 }
 
+// At a rate so small that the residual divided by it is no number, the residual waits for another
+// rate.
+TEST(GradientFeedback, StaysAtTinyLearningRatesWhateverTheCodec) {
+  for (const double rate : {1e-39, 1e-45, 1e-300}) {
+    SCOPED_TRACE(rate);
+    const TableSpec spec = Gradients("onebit", {"onebit", "sketch", "zstd"});
+    const Shard shard(spec);
+    const std::vector<float> sent = Exchange(shard, spec, Ramp(), "onebit");
+    const double held_back = shard->stats().feedback_squares;
+    ASSERT_GT(held_back, 0);
+    const std::string codecs[] = {"onebit", "sketch", "zstd"};
+    for (std::uint32_t choice = 0; choice < 3; ++choice) {
+      const std::vector<float> got = Exchange(shard, spec, Ramp(), codecs[choice], choice, rate);
+      for (const float value : got) EXPECT_TRUE(std::isfinite(value)) << codecs[choice];
+      EXPECT_NEAR(shard->stats().feedback_squares, held_back, 1e-6 * held_back) << codecs[choice];
+    }
+    const std::vector<float> zeros(kElements);
+    const std::vector<float> rest = Exchange(shard, spec, zeros, "zstd", 2);
+    for (std::size_t i = 0; i < kElements; ++i) {
+      EXPECT_NEAR(sent[i] + rest[i], Ramp()[i], 1e-5) << i;
+    }
+  }
+}
+
 // What float16 does not hold is sent later.
 TEST(GradientFeedback, NothingOverflowsSixteenBits) {
   TableSpec spec = Gradients("onebit", {"onebit", "none"});

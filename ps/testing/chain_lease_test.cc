@@ -182,6 +182,26 @@ TEST_F(LinkReports, OneThatIsToJoinAndIsNotReachedIsReported) {
   EXPECT_EQ(bench_.ReadAll(table_, 0)[0], 2);  // nobody is held up
 }
 
+// The link to a new successor is not bad because the one to the successor before it was.
+TEST_F(LinkReports, ANewSuccessorIsNotReportedForTheOneBefore) {
+  Begin({0, 1});
+  CutBoth();
+  bench_.Push(0, table_, 0, 0, 1);
+  Wait();
+  ASSERT_FALSE(bench_.link_reports.empty());
+  EXPECT_EQ(bench_.link_reports.back().server, 1u);
+  bench_.network().Cut(ChainBench::HostOf(0), ChainBench::HostOf(2));
+  bench_.network().Cut(ChainBench::HostOf(2), ChainBench::HostOf(0));
+  bench_.SetChain({0}, {2});
+  bench_.Publish();
+  bench_.link_reports.clear();
+  bench_.RunFor(absl::Milliseconds(400));  // less than the failure timeout
+  EXPECT_TRUE(bench_.link_reports.empty());
+  Wait();
+  ASSERT_FALSE(bench_.link_reports.empty());
+  EXPECT_EQ(bench_.link_reports[0].server, 2u);
+}
+
 TEST_F(LinkReports, TheNewHeadLeadsWhenItIsToldThatTheOldOneHasSteppedDown) {
   Begin({0, 1});
   CutBoth();

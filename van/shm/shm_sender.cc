@@ -62,10 +62,12 @@ bool ShmSender::Flush() {
       queue_.pop_front();
       continue;
     }
+    if (after_step_) after_step_();
     // Tries once more after asking, because no wake-up tells of room that was made before.
     if (asked && tail_ == before) break;
     link_->WaitForRoom(freed);
     asked = true;
+    if (after_step_) after_step_();
   }
   if (idle()) link_->WaitNoMore();
   return any;

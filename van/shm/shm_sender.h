@@ -6,7 +6,9 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "van/done_list.h"
@@ -25,6 +27,9 @@ class ShmSender {
   void Send(const Prefix& prefix, Message message, SendDone done);
   // Writes what waits for room, as far as there is some; true if anything was written.
   bool Flush();
+  // For tests of what the other side does at these moments: Flush calls it whenever it has found
+  // too little room, and whenever it has asked for some.
+  void CallAfterSteps(std::function<void()> hook) { after_step_ = std::move(hook); }
   bool idle() const { return queue_.empty() && !memory_freed_; }
   // Ends the sends whose exports have been given back; true if there were any.
   bool Collect() { return exporter_.Collect(); }
@@ -84,6 +89,7 @@ class ShmSender {
   std::uint64_t tail_ = 0;
   std::uint64_t head_ = 0;  // the other side's head, as last read
   absl::Status status_;
+  std::function<void()> after_step_;
 };
 
 }  // namespace leeway::van

@@ -196,6 +196,35 @@ TEST(RefusedPushes, BeforeACodecChangeLeaveItsNewMomentum) {
   EXPECT_EQ(block.StateOf(), Normal(3, kElements));
 }
 
+// The last push before a codec change: its momentum is gone with its codec, so that it is taken
+// back from the residual alone, which the next codec goes on with.
+TEST(RefusedPushes, OfTheCodecBeforeLeaveTheNextCodecsMomentum) {
+  const struct {
+    std::string before, after;
+    double sent;     // of the first gradient, in its own push
+    double carried;  // and in the next one
+  } kChanges[] = {{"onebit,momentum=0.5", "topk:0.5,momentum=0.5", 1, 0.5},
+                  {"onebit,momentum=0.5", "onebit,momentum=0.9", 1, 0.5},
+                  {"topk:0.1,momentum=0.5,nesterov=1", "onebit,momentum=0.5", 1.5, 0.25}};
+  for (const auto& change : kChanges) {
+    SCOPED_TRACE(change.before + " to " + change.after);
+    TableSpec spec = SpecOf(change.before);
+    spec.codecs = {change.after};
+    Block block(spec);
+    block.Accept(block.Send(1, 0.1));
+    const Block::Sent refused = block.Send(2, 0.1);
+    block.Accept(block.Send(3, 0.1, 1));
+    block.Refuse(refused);
+    const std::vector<float> first = Normal(1, kElements), third = Normal(3, kElements);
+    EXPECT_EQ(block.StateOf(), third);
+    std::vector<double> expected(kElements);
+    for (std::uint64_t i = 0; i < kElements; ++i) {
+      expected[i] = 0.1 * ((change.sent + change.carried) * first[i] + third[i]);
+    }
+    ExpectNear(block.Total(), expected, 1e-5);
+  }
+}
+
 // A rate of 0 changes neither the residual nor its rate, because a file of residuals has no rate
 // of 0.
 TEST(RefusedPushes, AtARateOfZeroChangeNothing) {

@@ -1,5 +1,6 @@
 #include "worker/encoding/residual_file.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "checkpoint/folder.h"
@@ -9,6 +10,7 @@
 #include "runtime/sim/sim_file_system.h"
 #include "runtime/sim/sim_world.h"
 #include "worker/encoding/push_encoder.h"
+#include "worker/testing/push_encoder_testing.h"
 
 namespace leeway::worker {
 namespace residual_file_test {
@@ -157,6 +159,60 @@ TEST(SavedResiduals, AnotherEncoderContinuesLikeTheFirst) {
     EXPECT_EQ(second.ResidualNorm(), first.ResidualNorm());
     EXPECT_GT(first.ResidualNorm(), 0) << codec;
     EXPECT_EQ(push(second, 0.25f).bytes.text(), push(first, 0.25f).bytes.text()) << codec;
+  }
+}
+
+// A codec without feedback at the time of the load sends the loaded residual with the first push.
+TEST(SavedResiduals, AreSentByACodecWithoutFeedback) {
+  for (const std::string other : {"none", "zstd", "sketch"}) {
+    SCOPED_TRACE(other);
+    TableSpec spec = TableSpec::Dense("w", {8, 8});
+    spec.codec = "onebit";
+    spec.codecs = {other};
+    const compress::TableCodecs codecs = *compress::TableCodecsOf(spec);
+    ASSERT_FALSE(codecs.choices[1].worker_feedback);
+    PushEncoder first = EncoderOf(spec, codecs), second = EncoderOf(spec, codecs);
+    std::vector<float> gradient(64);
+    for (std::size_t i = 0; i < 64; ++i) gradient[i] = static_cast<float>(i * i % 17) - 3;
+    const auto* const bytes = reinterpret_cast<const std::byte*>(gradient.data());
+    first.EncodeBlock(0, 0, bytes, 64, 0.1);
+    const SavedTable saved = first.Save();
+    ASSERT_TRUE(second.CheckSaved(saved).ok());
+    second.Take(saved);
+    EXPECT_GT(second.ResidualNorm(), 0);
+    const EncodedValues pushed = second.EncodeBlock(1, 0, bytes, 64, 0.1);
+    const std::vector<float> received = ReceivedOf(pushed, spec, codecs, 64);
+    ASSERT_EQ(received.size(), 64u);
+    for (std::size_t i = 0; i < 64; ++i) {
+      EXPECT_FLOAT_EQ(received[i], gradient[i] + saved.blocks.at(0).residual[i]) << i;
+    }
+    EXPECT_EQ(second.ResidualNorm(), 0);
+  }
+}
+
+TEST(SavedResiduals, OfRowsAreSentByACodecWithoutFeedback) {
+  for (const std::string other : {"none", "zstd", "sketch"}) {
+    SCOPED_TRACE(other);
+    TableSpec spec = TableSpec::Sparse("e", 16);
+    spec.codec = "onebit";
+    spec.codecs = {other};
+    const compress::TableCodecs codecs = *compress::TableCodecsOf(spec);
+    PushEncoder first = EncoderOf(spec, codecs), second = EncoderOf(spec, codecs);
+    std::vector<std::uint64_t> keys;
+    for (std::uint64_t key = 0; keys.size() < 2; ++key) {
+      if (proto::ShardOfKey(key, 4) == 1) keys.push_back(key);
+    }
+    std::vector<float> rows(32);
+    for (std::size_t i = 0; i < 32; ++i) rows[i] = static_cast<float>(i % 7) - 2;
+    first.EncodeRows(0, 1, keys, reinterpret_cast<std::byte*>(rows.data()), {});
+    const SavedTable saved = first.Save();
+    ASSERT_EQ(saved.keys, keys);
+    second.Take(saved);
+    EXPECT_GT(second.ResidualNorm(), 0);
+    std::ranges::fill(rows, 5.0f);
+    second.EncodeRows(1, 1, keys, reinterpret_cast<std::byte*>(rows.data()), {});
+    for (std::size_t i = 0; i < 32; ++i) EXPECT_FLOAT_EQ(rows[i], 5 + saved.rows[i]) << i;
+    EXPECT_EQ(second.ResidualNorm(), 0);
   }
 }
 

@@ -94,8 +94,12 @@ void ClientSessions::TakeHandover(const std::vector<proto::ClientSession>& sessi
   NoteTold(told);
   for (const proto::ClientSession& worker : sessions) {
     const WorkerKey key{worker.rank, worker.incarnation};
-    ClientSession* const known = OfTold(key, told);
-    if (known == nullptr) continue;
+    const bool left = clocks_->HasLeft(worker.rank, worker.incarnation);
+    ClientSession* const known = left ? nullptr : OfTold(key, told);
+    if (known == nullptr) {  // it has left or was replaced, and counts in means alone
+      clocks_->NoteEnded({worker.rank, worker.incarnation, worker.clock, worker.since});
+      continue;
+    }
     Enter(key, worker.clock, worker.since);
     ClientSession& session = *known;
     for (const auto& [kind, admitted] :
@@ -129,7 +133,23 @@ std::vector<proto::ClientSession> ClientSessions::Export(std::uint64_t closed,
          .admitted = session.orders[kAtOnce].admitted(),
          .admitted_held = with_held ? session.orders[kHeld].admitted() : session.in_state});
   }
+  if (with_held) AddGone(closed, &all);
   return all;
+}
+
+// Workers that have left, or were replaced, have no session, but count in the means of clocks that
+// they ended.
+void ClientSessions::AddGone(std::uint64_t closed, std::vector<proto::ClientSession>* all) const {
+  for (const WorkerClocks::Ended& gone : clocks_->EndedFrom(closed)) {
+    if (sessions_.contains({gone.rank, gone.incarnation})) continue;
+    all->push_back({.rank = gone.rank,
+                    .incarnation = gone.incarnation,
+                    .clock = gone.clock,
+                    .since = gone.since});
+  }
+  std::ranges::sort(*all, {}, [](const proto::ClientSession& one) {
+    return WorkerKey{one.rank, one.incarnation};
+  });
 }
 
 void ClientSessions::Take(const std::vector<proto::ClientSession>& sessions, std::uint64_t told) {

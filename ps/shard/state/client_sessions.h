@@ -123,7 +123,8 @@ class ClientSessions {
 
   // The sessions for other replicas. `with_held`: for the one that gets the held pushes as well;
   // others may not believe that a worker has ended the clocks that it has held pushes of, as they
-  // would close those clocks without them. `closed`: clocks below it have closed.
+  // would close those clocks without them. It also gets the clocks of workers without sessions that
+  // count in means. `closed`: clocks below it have closed.
   std::vector<proto::ClientSession> Export(std::uint64_t closed, bool with_held) const;
   // Takes the sessions of a log entry, or of the beginning of a state transfer.
   void Take(const std::vector<proto::ClientSession>& sessions, std::uint64_t told);
@@ -140,6 +141,7 @@ class ClientSessions {
   std::map<WorkerKey, std::uint64_t> AdmittedAtOnce() const;
 
  private:
+  void AddGone(std::uint64_t closed, std::vector<proto::ClientSession>* all) const;
   static std::uint64_t AtMost(std::uint64_t version) {
     return version == 0 ? std::numeric_limits<std::uint64_t>::max() : version;
   }

@@ -362,6 +362,7 @@ class CodedStore final : public ShardStore {
 
   // The sum of a clock, with what was held back. `rate`: NaN where nothing depends on it.
   absl::Status MakeGradient(const compress::TableCodec* codec, std::uint64_t block, double rate) {
+    if (std::isnan(rate)) rate = 1;
     const bool encodes = codec != nullptr && codec->codes_replies && !codec->codec->lossless();
     if (!encodes || !codec->server_feedback) {
       LEEWAY_ASSIGN_OR_RETURN(const bool flushed, FlushGradient(block, rate));
@@ -377,7 +378,6 @@ class CodedStore final : public ShardStore {
     if (kept == held_back_.end() || kept->second == 0 || rate == 0) return false;
     LEEWAY_ASSIGN_OR_RETURN(const FeedbackBlock open, plain_->OpenFeedback(block, true));
     std::vector<float> carried = ValuesOf(open);
-    rate = std::isnan(rate) ? 1 : rate;
     if (!AddSlot(open, rate, &carried)) return false;
     std::vector<float> sent = carried;
     StoreValues(sent, open.writable);
@@ -398,12 +398,10 @@ class CodedStore final : public ShardStore {
 
   // dist-EF-SGD. The slot has the residual times the learning rate; at a rate of 0, where what is
   // sent has no effect, nothing is added to it.
-  absl::Status EncodeGradient(const compress::TableCodec& codec, std::uint64_t block,
-                              double learning_rate) {
+  absl::Status EncodeGradient(const compress::TableCodec& codec, std::uint64_t block, double rate) {
     LEEWAY_ASSIGN_OR_RETURN(const FeedbackBlock open, plain_->OpenFeedback(block, true));
     Whole& whole = whole_[block];
     whole = {.version = open.steps + 1, .codec = codec.id, .message = {}};
-    const double rate = std::isnan(learning_rate) ? 1 : learning_rate;
     const bool carries = codec.server_feedback && rate != 0;
     std::vector<float> carried = ValuesOf(open);
     if (!std::isfinite(Reduce().max_abs(carried.data(), carried.size()))) return absl::OkStatus();
