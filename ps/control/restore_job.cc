@@ -74,7 +74,9 @@ void RestoreJob::Load(std::vector<ShardContent> contents) {
   setup_.on_every_thread(
       [shared, needed](DataThread* thread, std::uint32_t) {
         absl::Status result;
-        for (const ShardContent& content : *shared) result.Update(thread->Restore(content));
+        for (const ShardContent& content : *shared) {
+          result.Update(thread->Restore(content));
+        }
         const std::lock_guard lock(needed->mutex);
         needed->result.Update(result);
       },

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "ps/shard/shard.h"
@@ -438,6 +439,28 @@ TEST_F(ShardCutTest, ARestoredShardKeepsItsSessions) {
     if (push.request.clock < clock) restored.TakeRequest(push);
   }
   EXPECT_EQ(restored.stores().at(1)->Digest(), Expected(1, clock));
+}
+
+TEST_F(ShardCutTest, SessionsOfWorkersThatAreReplacedAreNotRestored) {
+  Install(1, Consistency::Ssp(3));
+  Join();
+  for (int i = 0; i < 200; ++i) Step(4);
+  ASSERT_TRUE(Begin(shard_->newest_clock() + 1, "ckpt-00000001").ok());
+  for (int i = 0; i < 2000 && !taken_.has_value(); ++i) Step(4);
+  const ShardContent content = *Taken();
+  Shard restored(0, &context_, &effects_, &effects_);
+  proto::WorkerEntry another;
+  another.rank = 0;
+  another.incarnation = 7;
+  restored.SetWorker(another);
+  ASSERT_TRUE(restored.Restore(content).ok());
+  std::set<std::uint64_t> known;
+  for (const proto::ClientSession& session : restored.ExportBegin().header.workers) {
+    known.insert(session.incarnation);
+  }
+  EXPECT_TRUE(known.contains(7));
+  EXPECT_FALSE(known.contains(100));
+  EXPECT_TRUE(known.contains(101));
 }
 
 // A shard that has moved away and come back: its changes are counted anew, from another beginning

@@ -118,6 +118,23 @@ TEST_F(RestorationTest, ATableIsNotOpenedWhileItsSettingsAreRenewed) {
   }
 }
 
+// A worker that comes late creates its tables as the others did, whatever was changed meanwhile.
+TEST_F(RestorationTest, ATableMayBeCreatedAgainAsItWasRenewed) {
+  Start();
+  ASSERT_TRUE(cluster_.RunUntil([&] { return WorkersHaveTheMap(); }));
+  TableSpec renewed = TableSpec::Dense("w", {10});
+  renewed.consistency = Consistency::Ssp(7);
+  cluster_.workers[0]->CreateTable(1, renewed);
+  ASSERT_TRUE(cluster_.RunUntil([&] { return !cluster_.workers[0]->tables.empty(); }));
+  const auto changed = cluster_.Ask("table", {"w", "consistency=ssp:2"});
+  ASSERT_TRUE(cluster_.RunUntil([&] { return changed->answer.has_value(); }));
+  ASSERT_TRUE(changed->answer->ok()) << *changed->answer;
+  cluster_.workers[1]->CreateTable(1, renewed);
+  ASSERT_TRUE(cluster_.RunUntil([&] { return !cluster_.workers[1]->tables.empty(); }));
+  EXPECT_TRUE(cluster_.workers[1]->tables.at(1).result.ok())
+      << cluster_.workers[1]->tables.at(1).result;
+}
+
 TEST_F(RestorationTest, BlocksOfAnotherSizeAreRefused) {
   cluster_.config.restore = "saved";
   PutCheckpoint(&cluster_);

@@ -112,25 +112,36 @@ ChainPlanner::State ChainsFrom(const Json& json) {
 
 // ---- tables: as they go over the wire ----
 
+Json InstallToJson(std::uint32_t id, const TableSpec& spec) {
+  return Packed(proto::Encode(proto::InstallTable{.table = id, .spec = spec}).text());
+}
+
+proto::InstallTable InstallFrom(const Json& json) {
+  const absl::StatusOr<proto::AnyMessage> message =
+      proto::Decode(runtime::Buffer::CopyOf(Unpacked(json)), {});
+  if (!message.ok()) throw std::invalid_argument(std::string(message.status().message()));
+  return std::get<proto::InstallTable>(*message);
+}
+
 Json ToJson(const TableCatalogue::Entry& table) {
-  const runtime::Buffer bytes =
-      proto::Encode(proto::InstallTable{.table = table.id, .spec = table.spec});
+  Json given = Json::array();  // one or none
+  if (table.given.has_value()) given.push_back(InstallToJson(table.id, *table.given));
   return {{"name", Packed(table.spec.name)},
-          {"install", Packed(bytes.text())},
+          {"install", InstallToJson(table.id, table.spec)},
+          {"given", std::move(given)},
           {"combine", table.combine},
           {"untouched", table.untouched}};
 }
 
 TableCatalogue::Entry TableFrom(const Json& json) {
-  const absl::StatusOr<proto::AnyMessage> message =
-      proto::Decode(runtime::Buffer::CopyOf(Unpacked(json.at("install"))), {});
-  if (!message.ok()) throw std::invalid_argument(std::string(message.status().message()));
-  const auto& install = std::get<proto::InstallTable>(*message);
-  return {.id = install.table,
-          .spec = install.spec,
-          .combine = json.at("combine"),
-          .installed = true,
-          .untouched = json.at("untouched")};
+  const proto::InstallTable install = InstallFrom(json.at("install"));
+  TableCatalogue::Entry table = {.id = install.table,
+                                 .spec = install.spec,
+                                 .combine = json.at("combine"),
+                                 .installed = true,
+                                 .untouched = json.at("untouched")};
+  for (const Json& given : json.at("given")) table.given = InstallFrom(given).spec;
+  return table;
 }
 
 // ---- barriers ----
@@ -225,7 +236,8 @@ bool Same(const Node& a, const Node& b) {
 }
 
 bool Same(const TableCatalogue::Entry& a, const TableCatalogue::Entry& b) {
-  return a.spec == b.spec && a.combine == b.combine && a.untouched == b.untouched;
+  return a.spec == b.spec && a.combine == b.combine && a.untouched == b.untouched &&
+         a.given == b.given;
 }
 
 // {id: entry} of those that are new or not the same, and {id: null} of those that are gone. Both

@@ -137,6 +137,7 @@ class StateFileTest : public ::testing::Test {
         break;
       case 4:
         state.tables.back().untouched = !state.tables.back().untouched;
+        state.tables.front().given = state.tables.back().spec;
         break;
       case 5:
         ++state.epoch;

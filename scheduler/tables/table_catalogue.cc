@@ -37,7 +37,7 @@ void TableCatalogue::Create(std::uint32_t node, const proto::CreateTable& create
 
 // A worker may give the table as it is, or as it was created, as the others have given it.
 absl::Status TableCatalogue::CheckSame(const Entry& entry, const TableSpec& wanted) const {
-  if (entry.spec == wanted) return absl::OkStatus();
+  if (entry.given.value_or(entry.spec) == wanted) return absl::OkStatus();
   const std::vector<proto::FieldDifference> differences =
       proto::DifferencesOf(members_->SpecOf(entry), wanted);
   if (differences.empty()) return absl::OkStatus();
@@ -53,9 +53,15 @@ std::uint32_t TableCatalogue::TakeId() {
   return next_id_++;
 }
 
-void TableCatalogue::Touch(const std::string& name) {
+void TableCatalogue::Touch(const std::string& name, const std::optional<TableSpec>& given) {
   const auto found = tables_.find(name);
-  if (found != tables_.end() && std::exchange(found->second.entry.untouched, false)) ++changes_;
+  if (found == tables_.end()) return;
+  Entry& entry = found->second.entry;
+  if (!std::exchange(entry.untouched, false)) return;
+  if (given.has_value() && *given != entry.spec) {
+    entry.given = given;
+  }
+  ++changes_;
 }
 
 void TableCatalogue::Open(std::uint32_t node, const proto::OpenTable& open) {

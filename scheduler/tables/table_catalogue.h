@@ -28,10 +28,12 @@ class TableCatalogue {
  public:
   struct Entry {
     std::uint32_t id = 0;
-    TableSpec spec;  // as it was created
+    TableSpec spec;  // as it was created; of a checkpoint's table, as that has it
     Updater::Combine combine = Updater::Combine::kSum;
     bool installed = false;
     bool untouched = false;  // it comes from a checkpoint, and no worker has opened it
+    // A checkpoint's table, as the first worker has given it, if not as the checkpoint has it.
+    std::optional<TableSpec> given = std::nullopt;
   };
 
   // The members, as the catalogue sees them.
@@ -80,8 +82,8 @@ class TableCatalogue {
   std::uint32_t next_id() const { return next_id_; }
   // One that no table has, nor will have.
   std::uint32_t TakeId();
-  // A worker is about to use the table.
-  void Touch(const std::string& name);
+  // A worker is about to use the table, and has given it like this; nullopt: it takes it as it is.
+  void Touch(const std::string& name, const std::optional<TableSpec>& given);
   // Grows whenever that changes.
   std::uint64_t changes() const { return changes_; }
 

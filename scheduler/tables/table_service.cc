@@ -60,7 +60,7 @@ void TableService::OnOpen(const Node& node, const proto::OpenTable& open) {
     if (IsRenewed(open.name)) {
       return;  // the worker asks again
     }
-    catalogue_.Touch(open.name);
+    catalogue_.Touch(open.name, std::nullopt);
   }
   catalogue_.Open(node.id, open);
 }
@@ -125,7 +125,7 @@ bool TableService::Renews(const Node& worker, const proto::CreateTable& create) 
   const TableSpec is = SpecOf(*table);
   if (is == create.spec || !create.spec.Validate().ok() ||
       !proto::CheckShapedAlike(is, create.spec).ok()) {
-    if (is == create.spec) catalogue_.Touch(create.spec.name);
+    if (is == create.spec) catalogue_.Touch(create.spec.name, create.spec);
     return false;
   }
   const std::string changes = proto::DescribeDifferences(proto::DifferencesOf(is, create.spec));
@@ -139,7 +139,7 @@ bool TableService::Renews(const Node& worker, const proto::CreateTable& create) 
           return sender_->SendToNode(node, reply);
         }
         runtime::LogInfo("table '", create.spec.name, "' of the checkpoint is changed: ", changes);
-        catalogue_.Touch(create.spec.name);
+        catalogue_.Touch(create.spec.name, create.spec);
         AnswerLater(node, create);
       });
   return true;

@@ -1,12 +1,21 @@
 #include "tests/simulation/checkpoint_checker.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "checkpoint/folder.h"
 #include "ps/checkpoint/shard_file.h"
 
 namespace leeway::simulation {
+
+void CheckpointChecker::IgnoreOlder() {
+  const auto found = checkpoint::ListCheckpoints(files_, kSavedFolder);
+  for (std::size_t i = 0; found.ok() && i < found->size(); ++i) {
+    const checkpoint::Found& one = (*found)[i];
+    if (one.manifest.ok()) seen_.insert({one.name, one.manifest->checksum});
+  }
+}
 
 void CheckpointChecker::Look(absl::Time now) {
   const auto found = checkpoint::ListCheckpoints(files_, kSavedFolder);
@@ -32,26 +41,37 @@ void CheckpointChecker::Judge(const checkpoint::Manifest& manifest, absl::Time b
       checkpoint::ReadChain(files_, checkpoint::JoinPath(kSavedFolder, manifest.name));
   if (!chain.ok()) return fail("checkpoints are whole", chain.status().ToString());
   CounterValues values;
+  Updates updates;
   for (std::uint32_t shard = 0; shard < manifest.num_shards; ++shard) {
     const auto contents = ps::ReadShard(files_, kSavedFolder, *chain, shard, [](std::uint64_t) {});
     if (!contents.ok()) return fail("checkpoints are whole", contents.status().ToString());
     for (const ps::ShardContent& content : *contents) {
-      fail("checkpoints are whole", TakeCounters(content, &values));
+      fail("checkpoints are whole", Take(content, &values, &updates));
     }
     fail("what is sent again counts once", restores_->Judge(manifest, *contents));
   }
   for (const SimTable& table : *tables_) {
-    if (!table.counter) continue;
-    fail("checkpoints are whole", JudgeTable(manifest, begun_after, table, values));
+    if (table.counter) {
+      fail("checkpoints are whole", JudgeTable(manifest, begun_after, table, values));
+    } else if (!table.coded) {
+      fail("checkpoints are whole", JudgeUpdates(manifest, begun_after, table, updates));
+    }
   }
 }
 
-std::string CheckpointChecker::TakeCounters(const ps::ShardContent& content,
-                                            CounterValues* values) const {
+std::string CheckpointChecker::Take(const ps::ShardContent& content, CounterValues* values,
+                                    Updates* updates) const {
   for (const ps::ShardContent::Table& saved : content.tables) {
     const SimTable* const table = TableNamed(*tables_, saved.spec.name);
     if (table == nullptr) return absl::StrCat("nobody has created ", saved.spec.name);
     if (table->counter) values->Take(*table, saved.pieces);
+    for (const ps::FrozenPiece& piece : saved.pieces) {
+      if (table->counter || table->coded) break;
+      ps::ForEachRow(piece, [&](const ps::FrozenRow& row) {
+        const std::optional<std::uint32_t> place = PlaceOf(*table, row.key);
+        if (place.has_value()) (*updates)[{table->index, *place}] = row.steps;
+      });
+    }
   }
   return "";
 }
@@ -74,6 +94,29 @@ std::string CheckpointChecker::JudgeTable(const checkpoint::Manifest& manifest,
                             " times");
       }
     }
+  }
+  return "";
+}
+
+std::string CheckpointChecker::JudgeUpdates(const checkpoint::Manifest& manifest,
+                                            absl::Time begun_after, const SimTable& table,
+                                            const Updates& updates) const {
+  for (std::uint32_t place = 0; place < table.places; ++place) {
+    const std::uint32_t writer = table.WriterOf(place);
+    const std::uint64_t before = history_->updates_before(table, place);
+    std::uint64_t must = before, may = before;
+    for (const Push& push : history_->pushes(table, writer)) {
+      if (((push.places >> place) & 1) == 0) continue;
+      const Expected expected = Expect(manifest, begun_after, table, writer, push);
+      must += expected.must ? 1 : 0;
+      may += expected.may ? 1 : 0;
+    }
+    const auto found = updates.find({table.index, place});
+    const std::uint64_t is = found == updates.end() ? 0 : found->second;
+    if (is >= must && is <= may) continue;
+    return absl::StrCat("of clock ", manifest.clock, " has ", is, " updates of place ", place,
+                        " of '", table.spec.name, "' (", table.spec.consistency.ToString(),
+                        "), and not ", must, " to ", may);
   }
   return "";
 }

@@ -1,11 +1,13 @@
 // A CheckpointChecker reads the checkpoints that a simulated cluster writes: each is whole, and has
-// exactly the pushes of the clocks below its own. Tables without a clock to go by (ASP, if no table
-// is SSP) have each push once at most, and all that were acknowledged before the checkpoint began.
-// And the run could go on from each of them (restore_checker.h).
+// exactly the pushes of the clocks below its own; places of floats that are not encoded have as
+// many updates. Tables without a clock to go by (ASP, if no table is SSP) have each push once at
+// most, and all that were acknowledged before the checkpoint began. And the run could go on from
+// each of them (restore_checker.h).
 #ifndef LEEWAY_TESTS_SIMULATION_CHECKPOINT_CHECKER_H_
 #define LEEWAY_TESTS_SIMULATION_CHECKPOINT_CHECKER_H_
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -30,6 +32,8 @@ class CheckpointChecker {
                     const History* history, const RestoreChecker* restores, Checker* checker)
       : files_(files), tables_(tables), history_(history), restores_(restores), checker_(checker) {}
 
+  // Those that are there now are another cluster's, and are not checked.
+  void IgnoreOlder();
   // Checks checkpoints that have come since the last call and before `now`.
   void Look(absl::Time now);
   std::uint64_t checked() const { return checked_; }
@@ -39,10 +43,17 @@ class CheckpointChecker {
     bool must = false, may = false;
   };
 
+  // How often each place of floats that are not encoded was updated, by table, place.
+  using Updates = std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t>;
+
   void Judge(const checkpoint::Manifest& manifest, absl::Time begun_after);
-  std::string TakeCounters(const ps::ShardContent& content, CounterValues* values) const;
+  std::string Take(const ps::ShardContent& content, CounterValues* values, Updates* updates) const;
   std::string JudgeTable(const checkpoint::Manifest& manifest, absl::Time begun_after,
                          const SimTable& table, const CounterValues& values) const;
+  // Of a table with one writer a place, each of whose pushes is one update. (Rows that are encoded
+  // are also sent when their residuals have to go.)
+  std::string JudgeUpdates(const checkpoint::Manifest& manifest, absl::Time begun_after,
+                           const SimTable& table, const Updates& updates) const;
   Expected Expect(const checkpoint::Manifest& manifest, absl::Time begun_after,
                   const SimTable& table, std::uint32_t worker, const Push& push) const;
   bool HasClock(const SimTable& table) const;

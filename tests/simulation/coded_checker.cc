@@ -35,6 +35,23 @@ CodedChecker::CodedChecker(const std::vector<SimTable>* tables, const History* h
   checker_->Add(NewVersionsRead(&ledger_));
 }
 
+// A block begins with the version that its servers have a record of, or with its values if that may
+// be of an earlier time.
+void CodedChecker::BeginWith(const SimTable& table, std::uint32_t place, const SavedPlace& saved) {
+  if (!IsGradient(table)) pushes_.BeginWith(table, place, saved.values);
+  if (table.one_writer) {
+    states_.BeginWith(table, place, saved.updates, saved.values,
+                      IsGradient(table) ? saved.feedback : std::vector<float>());
+  }
+  if (!table.versions()) return;
+  ledger_.BeginWithItself(table, place, saved.updates + 1, saved.values);
+  if (saved.codec_changed) {
+    ledger_.BeginWith(table, place, saved.updates + 1, saved.values);
+  } else if (saved.version != 0 && !saved.feedback.empty()) {
+    ledger_.BeginWith(table, place, saved.version, saved.feedback);
+  }
+}
+
 void CodedChecker::Hear(const van::Overheard& heard, absl::Time now) {
   const bool worker = absl::StartsWith(heard.from, Name(Role::kWorker));
   const bool server = absl::StartsWith(heard.from, Name(Role::kServer));

@@ -18,6 +18,7 @@
 #include "tests/simulation/coded_pushes.h"
 #include "tests/simulation/coded_states.h"
 #include "tests/simulation/history.h"
+#include "tests/simulation/saved_place.h"
 #include "tests/simulation/sim_table.h"
 #include "tests/simulation/table_settings_ledger.h"
 #include "tests/simulation/version_ledger.h"
@@ -35,6 +36,8 @@ class CodedChecker {
     pushes_.Know(id, table);
     if (table.coded) codecs_.Know(id, table);
   }
+  // The run begins with that place of a coded table.
+  void BeginWith(const SimTable& table, std::uint32_t place, const SavedPlace& saved);
   // A message leaves a host at that time (SimNetwork::Tap).
   void Hear(const van::Overheard& heard, absl::Time now);
   void OnPush(const SimTable& table, std::uint32_t rank, std::uint32_t place,

@@ -215,17 +215,25 @@ std::string CodedPushes::JudgeShard(ps::Shard* head) const {
 std::string CodedPushes::JudgePlace(const SimTable& table, std::uint32_t place,
                                     std::span<const float> values,
                                     const std::vector<proto::ClientSession>& sessions) const {
+  const auto before = before_.find({table.index, place});
   const auto found = sent_.find({table.index, place});
-  if (found == sent_.end()) return absl::StrCat("nobody has pushed to ", Where(table, place));
+  if (found == sent_.end() && before == before_.end()) {
+    return absl::StrCat("nobody has pushed to ", Where(table, place));
+  }
   std::vector<double> left(values.begin(), values.end());
   double magnitude = 1;
+  for (std::size_t i = 0; before != before_.end() && i < left.size(); ++i) {
+    left[i] -= static_cast<double>(before->second[i]);
+    magnitude = std::max(magnitude, 1 + std::abs(static_cast<double>(before->second[i])));
+  }
+  static const std::vector<Sent> kNothing;
   const auto take = [&](const Sent& sent, double factor, std::vector<double>* from) {
     for (std::size_t i = 0; i < from->size(); ++i) {
       (*from)[i] -= factor * static_cast<double>(sent.effect[i]);
     }
   };
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::vector<const Sent*>> uncertain;
-  for (const Sent& sent : found->second) {
+  for (const Sent& sent : found == sent_.end() ? kNothing : found->second) {
     float largest = 0;
     for (const float value : sent.effect) largest = std::max(largest, std::abs(value));
     magnitude += static_cast<double>(largest);

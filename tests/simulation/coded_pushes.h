@@ -37,6 +37,10 @@ class CodedPushes {
   void Know(std::uint32_t id, const SimTable& table) { by_id_[id] = table.index; }
   const SimTable* Find(std::uint32_t id) const;  // null: not a coded one
 
+  // The run begins with these values.
+  void BeginWith(const SimTable& table, std::uint32_t place, std::vector<float> values) {
+    before_[{table.index, place}] = std::move(values);
+  }
   // A worker is about to push that gradient, at that rate (1 if there is none).
   void OnPush(const SimTable& table, std::uint32_t rank, std::uint32_t place,
               std::span<const float> gradient, double rate);
@@ -96,6 +100,7 @@ class CodedPushes {
   // By rank, the worker's number at servers, and block: true if it keeps a part of its last push.
   std::map<std::tuple<std::uint32_t, std::uint64_t, PlaceOfTable>, bool> carries_;
   std::map<PlaceOfTable, std::vector<Sent>> sent_;
+  std::map<PlaceOfTable, std::vector<float>> before_;  // the values that the run began with
   std::map<WorkerPlace, Account> accounts_;
   mutable std::uint64_t judged_ = 0;
 };

@@ -51,6 +51,14 @@ std::vector<CodedStates::Values> CodedStates::Next(const SimTable& table, std::u
   return after;
 }
 
+void CodedStates::BeginWith(const SimTable& table, std::uint32_t place, std::uint64_t updates,
+                            Values values, Values residual) {
+  const std::uint64_t hash = HashOf(values);
+  places_[{table.index, place}] = {
+      .ways = {Way{.values = std::move(values), .residual = std::move(residual), .hashes = {hash}}},
+      .updates = updates};
+}
+
 void CodedStates::OnAnswered(const SimTable& table, std::uint32_t place,
                              std::span<const float> values) {
   PlaceState& state = places_[{table.index, place}];

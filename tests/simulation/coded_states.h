@@ -28,6 +28,9 @@ class CodedStates {
                            std::span<const float> push, double rate,
                            std::span<const std::uint32_t> choices);
 
+  // The run begins with these values after so many updates. `residual`: of a gradient table.
+  void BeginWith(const SimTable& table, std::uint32_t place, std::uint64_t updates, Values values,
+                 Values residual);
   // A server has answered these values: drops states that they do not follow from.
   void OnAnswered(const SimTable& table, std::uint32_t place, std::span<const float> values);
 

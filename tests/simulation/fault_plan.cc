@@ -256,6 +256,16 @@ void AddLeavings(const Config& config, absl::Duration window, runtime::Random* r
   }
 }
 
+void AddLateWorker(const Config& config, absl::Duration window, runtime::Random* random,
+                   FaultPlan* plan) {
+  if (random->Below(2) == 0) return;
+  Planner planner(config, /*spare_servers=*/1, window, random);
+  Episode it = planner.One(FaultKind::kRestartWorker);
+  it.start = window / 4 * random->Uniform();
+  it.length = absl::Seconds(1) * random->Uniform();
+  Insert(std::move(it), plan);
+}
+
 void AddPairs(const Config& config, std::uint32_t spare_servers, FaultSet kinds,
               absl::Duration window, runtime::Random* random, FaultPlan* plan) {
   std::vector<FaultKind> may;

@@ -51,6 +51,11 @@ void AddSchedulerMoves(absl::Duration window, runtime::Random* random, FaultPlan
 void AddLeavings(const Config& config, absl::Duration window, runtime::Random* random,
                  FaultPlan* plan);
 
+// Half the time a worker is killed in the first quarter of the window and comes back late, as
+// another process. `random`: a generator of its own.
+void AddLateWorker(const Config& config, absl::Duration window, runtime::Random* random,
+                   FaultPlan* plan);
+
 // Pairs of strikes of any two of these kinds, close together: events meet that are rare each by
 // itself. Where the first kills a worker the second comes about when that death is told. `random`:
 // a generator of its own.

@@ -22,10 +22,12 @@ enum class Outcome { kUnknown, kAcknowledged, kFailed };
 
 // One push of one worker to one table; pushes are numbered from 0 for each (table, worker).
 struct Push {
-  std::uint64_t clock = 0;        // its tag
-  std::uint32_t incarnation = 0;  // of the worker, counted from 1
-  // Bits: the places that it changes. Places that refuse it are not among them: it never shows
-  // there.
+  std::uint64_t clock = 0;  // its tag
+  // Of the worker, counted from 1; 0: it was pushed before, and the run began with a checkpoint
+  // that has it (second_life.h).
+  std::uint32_t incarnation = 0;
+  // Bits: the places that it changes. Places that refuse it are not among them, nor those where the
+  // checkpoint that the run began with lacks it: it never shows there.
   std::uint64_t places = 0;
   absl::Time submitted;
   Outcome outcome = Outcome::kUnknown;
@@ -87,7 +89,8 @@ struct WorkerLife {
   // The number of each incarnation at servers.
   std::vector<std::uint64_t> known_as;
 
-  bool WasKilled(std::uint32_t of) const { return of <= killed && !left.contains(of); }
+  // What a checkpoint has no death takes back.
+  bool WasKilled(std::uint32_t of) const { return of > 0 && of <= killed && !left.contains(of); }
   bool DiedIn(std::uint32_t of, std::uint64_t in) const {
     const auto found = died_in.find(of);
     return found != died_in.end() && found->second == in;
@@ -111,6 +114,27 @@ class History {
     return pushes_[table.index][worker];
   }
 
+  // The gradients that were pushed to a place of a table of floats that are not encoded, in order.
+  std::vector<std::vector<float>>& gradients(const SimTable& table, std::uint32_t place) {
+    return gradients_[{table.index, place}];
+  }
+  const std::vector<std::vector<float>>& gradients(const SimTable& table,
+                                                   std::uint32_t place) const {
+    static const std::vector<std::vector<float>> kNone;
+    const auto found = gradients_.find({table.index, place});
+    return found == gradients_.end() ? kNone : found->second;
+  }
+
+  // A place of floats, encoded or not, had so many updates when the run began. They are not among
+  // the pushes.
+  void BeginWith(const SimTable& table, std::uint32_t place, std::uint64_t updates) {
+    updates_before_[{table.index, place}] = updates;
+  }
+  std::uint64_t updates_before(const SimTable& table, std::uint32_t place) const {
+    const auto found = updates_before_.find({table.index, place});
+    return found == updates_before_.end() ? 0 : found->second;
+  }
+
   // The worker has read that whole table at that clock, so all data threads have counted the ticks
   // of this incarnation up to it.
   void Prove(const SimTable& table, std::uint32_t worker, std::uint64_t clock) {
@@ -126,7 +150,11 @@ class History {
   std::vector<WorkerLife> lives;  // by rank
 
  private:
+  using PlaceOfTable = std::pair<std::uint32_t, std::uint32_t>;  // table, place
+
   std::vector<std::vector<std::vector<Push>>> pushes_;  // by table, worker
+  std::map<PlaceOfTable, std::vector<std::vector<float>>> gradients_;
+  std::map<PlaceOfTable, std::uint64_t> updates_before_;
   // By table, then worker and incarnation.
   std::vector<std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t>> proven_;
 };

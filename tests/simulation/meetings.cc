@@ -53,7 +53,7 @@ absl::string_view NameOf(State state) {
   static constexpr absl::string_view kNames[kStates] = {
       "open clock", "handover",          "transfer",  "codec switch", "table change",
       "create",     "checkpoint",        "late join", "leave",        "refusal",
-      "reader",     "scheduler restart", "cut"};
+      "reader",     "scheduler restart", "cut",       "restored"};
   return kNames[static_cast<std::size_t>(state)];
 }
 
@@ -124,6 +124,8 @@ bool Meetings::Holds(State state) const {
       return !scheduler_lives_() || restarting_;
     case State::kCut:
       return is_cut_();
+    case State::kRestored:
+      return restored_;
   }
   return false;
 }
@@ -178,6 +180,8 @@ void Meetings::OnFromScheduler(const van::Overheard& heard) {
     leaving_.erase(heard.to);
   } else if (std::holds_alternative<proto::CheckpointPrepare>(heard.message)) {
     preparing_.insert(heard.to);
+  } else if (std::holds_alternative<proto::RestoreShards>(heard.message)) {
+    restored_ = true;
   } else if (std::holds_alternative<proto::CheckpointCut>(heard.message)) {
     Happens(Event::kCut);
   }

@@ -40,8 +40,9 @@ enum class State : std::uint8_t {
   kReader,            // a reader has pulled a moment ago
   kSchedulerRestart,  // there is no scheduler, or one that has not sent a map yet
   kCut,               // a host cannot reach another one
+  kRestored,          // the cluster began with a checkpoint
 };
-inline constexpr std::size_t kStates = 13;
+inline constexpr std::size_t kStates = 14;
 absl::string_view NameOf(State state);
 
 // An event happens at a moment.
@@ -99,6 +100,7 @@ class Meetings {
   Met met_{};
   absl::Time now_;
   std::shared_ptr<const proto::ClusterMap> map_;  // the newest
+  bool restored_ = false;
   bool restarting_ = false;  // a scheduler has ended, and the next one has sent no map
   std::set<Host> open_, creating_, entering_, leaving_, preparing_;
   std::set<std::uint32_t> handed_over_;  // shards whose new head has not led yet

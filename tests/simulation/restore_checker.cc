@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "proto/messages/layout.h"
 #include "tests/simulation/counter_values.h"
 
 namespace leeway::simulation {
@@ -45,6 +46,7 @@ std::string RestoreChecker::Judge(const checkpoint::Manifest& manifest,
   std::string held = JudgeHeld(&restored, manifest.clock);
   if (!held.empty()) return absl::StrCat("shard ", shard, " has ", held);
   DigitsByPlace wanted = SendAgain(&restored);
+  AddBefore(manifest, shard, &wanted);
   CounterValues found;
   for (const auto& [id, store] : restored.shard().stores()) {
     const SimTable* const table = TableNamed(*tables_, restored.Find(id)->spec().name);
@@ -105,6 +107,32 @@ RestoreChecker::DigitsByPlace RestoreChecker::SendAgain(RestoredShard* restored)
   }
   restored->End();
   return wanted;
+}
+
+void RestoreChecker::AddBefore(const checkpoint::Manifest& manifest, std::uint32_t shard,
+                               DigitsByPlace* wanted) const {
+  for (const checkpoint::TableEntry& entry : manifest.tables) {
+    const SimTable* const table = TableNamed(*tables_, entry.spec.name);
+    if (table == nullptr || !table->counter) continue;
+    for (std::uint32_t place = 0; place < table->places; ++place) {
+      const std::uint32_t its = table->dense()
+                                    ? proto::ShardOfBlock(entry.id, place, manifest.num_shards)
+                                    : proto::ShardOfKey(table->keys[place], manifest.num_shards);
+      if (its != shard) continue;
+      Digits& digits = (*wanted)[{table->index, place}];
+      digits.must.resize(table->width);
+      digits.may.resize(table->width);
+      for (std::uint32_t worker = 0; worker < history_->lives.size(); ++worker) {
+        const std::vector<Push>& pushes = history_->pushes(*table, worker);
+        for (std::size_t number = 0; number < pushes.size(); ++number) {
+          const Push& push = pushes[number];
+          if (push.incarnation != 0 || ((push.places >> place) & 1) == 0) continue;
+          AddPush(*table, digits.must, worker, number);
+          AddPush(*table, digits.may, worker, number);
+        }
+      }
+    }
+  }
 }
 
 std::string RestoreChecker::Compare(const SimTable& table, std::uint32_t place,

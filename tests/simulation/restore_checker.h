@@ -46,6 +46,9 @@ class RestoreChecker {
   std::string JudgeHeld(RestoredShard* restored, std::uint64_t clock) const;
   // Sends all pushes again. Returns the digits that this has to lead to.
   DigitsByPlace SendAgain(RestoredShard* restored) const;
+  // Adds the pushes that the run began with, to places of that shard.
+  void AddBefore(const checkpoint::Manifest& manifest, std::uint32_t shard,
+                 DigitsByPlace* wanted) const;
   std::string Compare(const SimTable& table, std::uint32_t place, const Digits& wanted,
                       const std::vector<std::int64_t>& found) const;
 

@@ -60,7 +60,8 @@ ScriptedWorker::ScriptedWorker(std::uint32_t rank, const Script* script, SimClus
       history_(history),
       checker_(checker),
       coded_(coded),
-      random_(seed) {}
+      random_(seed),
+      iteration_(script->begins_at) {}
 
 std::string ScriptedWorker::Name() const { return absl::StrCat("worker ", rank_); }
 
@@ -146,6 +147,11 @@ void ScriptedWorker::OnTables() {
     iteration_ =
         static_cast<std::uint32_t>(std::min<std::uint64_t>(core_->clock(), script_->iterations));
     return Iterate();
+  }
+  if (core_->clock() != script_->begins_at) {
+    checker_->Fail("a restored cluster begins at the checkpoint's clock",
+                   absl::StrCat(Name(), " begins at clock ", core_->clock(), ", and not at ",
+                                script_->begins_at));
   }
   Barrier("start", [this] { Iterate(); });
 }
@@ -325,6 +331,7 @@ void ScriptedWorker::FillPush(Call* call) {
       continue;
     }
     for (float& value : gradient) value = 0.5f + static_cast<float>(random_.Uniform());
+    history_->gradients(table, place).emplace_back(gradient.begin(), gradient.end());
     checker_->OnFloatPush(table, place, gradient);
   }
   if (!table.refuses()) return;

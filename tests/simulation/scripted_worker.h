@@ -27,7 +27,8 @@ namespace leeway::simulation {
 // The same for all workers of a run.
 struct Script {
   std::vector<SimTable> tables;
-  std::uint32_t iterations = 0;
+  std::uint32_t begins_at = 0;       // the clock that the cluster begins with, and the iteration
+  std::uint32_t iterations = 0;      // until then
   absl::Duration think_max;          // between iterations
   std::uint32_t barrier_every = 25;  // 0: none, so that a worker that comes back has missed none
   bool short_deadlines = false;      // now and then
@@ -51,8 +52,8 @@ class ScriptedWorker {
   std::uint32_t rank() const { return rank_; }
   bool ready() const { return ready_; }        // has joined and the cluster is complete
   bool finished() const { return finished_; }  // has left in order
-  bool begun() const { return iteration_ > 0; }
-  bool at_work() const { return ready_ && iteration_ > 0 && !at_gate_ && !leaves_.has_value(); }
+  bool begun() const { return iteration_ > script_->begins_at; }
+  bool at_work() const { return ready_ && begun() && !at_gate_ && !leaves_.has_value(); }
   // Has ended its last iteration, and waits for ReadAll().
   bool at_gate() const { return at_gate_; }
   std::uint64_t clock() const { return core_->clock(); }
@@ -139,7 +140,7 @@ class ScriptedWorker {
   std::optional<Leaving> leaves_;
   bool reads_last_ = false;  // no worker pushes any more
   bool may_be_given_up_ = false, given_up_ = false;
-  std::uint32_t iteration_ = 0;
+  std::uint32_t iteration_;
   std::size_t creating_ = 0;  // tables
   bool opening_ = false;      // the script begins with the last of them
   std::vector<std::shared_ptr<const worker::TableInfo>> infos_;  // by table

@@ -37,6 +37,7 @@ int Replay(const SeedOptions& options) {
 
 int RunMany(Campaign campaign, bool meetings) {
   std::uint64_t passed = 0, failed = 0, operations = 0, reads = 0, checkpoints = 0;
+  std::uint64_t second_lives = 0;
   std::uint64_t codec_switches = 0, table_changes = 0, reader_visits = 0, reader_reads = 0;
   std::vector<FaultCounts> faults;
   std::vector<Met> met;
@@ -46,6 +47,7 @@ int RunMany(Campaign campaign, bool meetings) {
     operations += result.operations;
     reads += result.reads;
     checkpoints += result.checkpoints;
+    second_lives += result.second_life ? 1 : 0;
     codec_switches += result.codec_switches;
     table_changes += result.table_changes;
     reader_visits += result.reader_visits;
@@ -63,9 +65,9 @@ int RunMany(Campaign campaign, bool meetings) {
   if (terminal) std::cerr << "\r";
   if (meetings) std::cout << DescribeMeetings(met);
   std::cout << operations << " operations, " << reads << " reads and " << checkpoints
-            << " checkpoints checked, " << codec_switches << " changes of codecs, " << table_changes
-            << " of tables, " << reader_reads << " reads in " << reader_visits
-            << " visits of readers\n"
+            << " checkpoints checked, " << second_lives << " second lives, " << codec_switches
+            << " changes of codecs, " << table_changes << " of tables, " << reader_reads
+            << " reads in " << reader_visits << " visits of readers\n"
             << DescribeFaults(faults) << "\n"
             << passed << " passed, " << failed << " failed" << std::endl;
   return failed == 0 ? 0 : 1;

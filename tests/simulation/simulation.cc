@@ -28,6 +28,7 @@
 #include "tests/simulation/process_faults.h"
 #include "tests/simulation/restore_checker.h"
 #include "tests/simulation/scripted_worker.h"
+#include "tests/simulation/second_life.h"
 #include "tests/simulation/sent_pushes.h"
 #include "tests/simulation/sim_cluster.h"
 #include "tests/simulation/sim_reader.h"
@@ -43,6 +44,9 @@ constexpr std::uint32_t kReaders = 2;
 constexpr std::uint64_t kStrangerEvery = 6;
 constexpr absl::Duration kStrangerStays = absl::Seconds(10);
 constexpr std::size_t kLinesKept = 2000, kLinesShown = 40;
+constexpr absl::Duration kLoadedWithin = absl::Seconds(15);
+// Iterations of a second life.
+constexpr std::uint32_t kAgainMin = 40, kAgainMore = 80;
 constexpr absl::Duration kRunMax = absl::Minutes(10);
 // The time within which all nodes find a scheduler at another address.
 constexpr absl::Duration kFoundWithin = absl::Seconds(2);
@@ -66,7 +70,18 @@ void ChooseLimits(std::uint64_t seed, Config* config) {
   if (random.Below(4) == 0) config->send_queue_bytes_max = (16 << 10) + random.Below(64 << 10);
 }
 
-SimCluster::Setup ChooseCluster(const SeedOptions& options, runtime::Random* random) {
+// A cluster that goes on from a checkpoint: with as many workers and blocks of the same size, and
+// half the time as many shards.
+void GoOn(const SecondLife& life, runtime::Random* random, Config* config) {
+  config->restore = kSavedFolder;
+  config->num_workers = static_cast<std::uint32_t>(life.history().lives.size());
+  if (random->Below(2) == 0) config->num_shards = life.manifest().num_shards;
+  // So that faults of links do not keep servers from loading in time.
+  config->checkpoint_timeout = kLoadedWithin;
+}
+
+SimCluster::Setup ChooseCluster(const SeedOptions& options, const SecondLife* life,
+                                runtime::Random* random) {
   SimCluster::Setup setup;
   setup.seed = options.seed;
   setup.data_options = options.data_options;
@@ -100,19 +115,24 @@ SimCluster::Setup ChooseCluster(const SeedOptions& options, runtime::Random* ran
   // Short, so that a lost message does not delay the script beyond the faults.
   config.resend_interval = absl::Milliseconds(30);
   ChooseLimits(options.seed, &config);
+  if (life != nullptr) GoOn(*life, random, &config);
   return setup;
 }
 
 class Run {
  public:
-  explicit Run(const SeedOptions& options)
+  // `life`: the cluster goes on from that checkpoint; null: it begins with nothing.
+  Run(const SeedOptions& options, const SecondLife* life)
       : options_(options),
+        life_(life),
         random_(runtime::RandomAt(options.seed, runtime::StableHash("simulation"), 0)),
-        cluster_(ChooseCluster(options, &random_)),
-        window_(absl::Seconds(8) + absl::Seconds(12) * random_.Uniform()),
+        cluster_(ChooseCluster(options, life, &random_)),
+        window_((absl::Seconds(8) + absl::Seconds(12) * random_.Uniform()) /
+                (life == nullptr ? 1 : 4)),
         plan_(ChoosePlan()),
         script_(ChooseScript()),
-        history_(script_.tables.size(), cluster_.config().num_workers),
+        history_(life != nullptr ? life->history()
+                                 : History(script_.tables.size(), cluster_.config().num_workers)),
         checker_(&history_),
         coded_(&script_.tables, &history_, &checker_),
         restores_(&script_.tables, &history_, &sent_,
@@ -145,6 +165,7 @@ class Run {
     });
     cluster_.world().ShareFolder(kSharedFolder);
     (void)cluster_.world().files(kSharedFolder)->CreateDirectories(kSavedFolder);
+    if (life != nullptr) GoOnFrom(*life);
     cluster_.world().KeepTrace(options.keep_trace);
     cluster_.world().KeepLastLines(kLinesKept);
     for (std::uint32_t rank = 0; rank < cluster_.config().num_workers; ++rank) {
@@ -167,6 +188,17 @@ class Run {
   }
 
   SimCluster& cluster() { return cluster_; }
+  const std::optional<Violation>& violation() const { return checker_.violation(); }
+
+  // At its end: what another cluster goes on from. nullopt: nothing, or something is wrong with it.
+  std::optional<SecondLife> NextLife() {
+    if (!SecondLife::IsPlanned(options_.seed) || checker_.violation().has_value()) return {};
+    auto life = SecondLife::Choose(cluster_.world().files(kSharedFolder), script_.tables, history_,
+                                   options_.seed);
+    if (life.ok()) return *std::move(life);
+    checker_.Fail("checkpoints are whole", life.status().ToString());
+    return {};
+  }
 
   SeedResult Go() {
     StartAll();
@@ -185,6 +217,13 @@ class Run {
   }
 
  private:
+  void GoOnFrom(const SecondLife& life) {
+    const absl::Status put = life.PutFiles(cluster_.world().files(kSharedFolder));
+    if (!put.ok()) checker_.Fail("checkpoints are whole", put.ToString());
+    checkpoints_.IgnoreOlder();
+    life.Begin(&checker_, &coded_);
+  }
+
   FaultPlan ChoosePlan() {
     FaultSet kinds = options_.faults;
     if (options_.over_rdma) kinds &= ~FaultsOfLinks();
@@ -215,6 +254,10 @@ class Run {
       runtime::Random own(runtime::RandomAt(options_.seed, runtime::StableHash("leavings"), 0));
       AddLeavings(cluster_.config(), window_, &own, &plan);
     }
+    if (come_back && life_ != nullptr) {
+      runtime::Random own(runtime::RandomAt(options_.seed, runtime::StableHash("late worker"), 0));
+      AddLateWorker(cluster_.config(), window_, &own, &plan);
+    }
     runtime::Random pairs(runtime::RandomAt(options_.seed, runtime::StableHash("pairs"), 0));
     AddPairs(cluster_.config(), kSpareServers, kinds, window_, &pairs, &plan);
     if (kinds.test(static_cast<std::size_t>(FaultKind::kPriorities))) {
@@ -226,34 +269,52 @@ class Run {
 
   Script ChooseScript() {
     Script script;
-    runtime::Random ragged(runtime::RandomAt(options_.seed, runtime::StableHash("ragged"), 0));
-    script.tables = ChooseTables(cluster_.config().num_workers, ragged.Below(2) == 0, &random_);
-    runtime::Random coded(runtime::RandomAt(options_.seed, runtime::StableHash("coded tables"), 0));
-    AddCodedTables(cluster_.config().num_workers, &coded, &script.tables);
-    if (Meets(FaultKind::kRefusedPush)) {
-      runtime::Random own(runtime::RandomAt(options_.seed, runtime::StableHash("refusing"), 0));
-      script.tables.push_back(RefusingTable(static_cast<std::uint32_t>(script.tables.size()),
-                                            cluster_.config().num_workers, &own));
-    }
-    runtime::Random small(runtime::RandomAt(options_.seed, runtime::StableHash("small tables"), 0));
-    if (small.Below(2) == 0) AddSmallTables(cluster_.config().num_workers, &small, &script.tables);
+    ChooseTablesOf(&script);
     script.short_deadlines = Meets(FaultKind::kShortDeadline);
     // A worker that comes back would have missed some.
     if (plan_.Has(FaultKind::kRestartWorker) || plan_.Has(FaultKind::kLongPartition) ||
         plan_.Has(FaultKind::kLeaveWorker)) {
       script.barrier_every = 0;
     }
-    script.iterations = static_cast<std::uint32_t>(200 + random_.Below(300));
+    ChooseIterations(&script);
+    // Long enough that the workers outlast most faults.
+    script.think_max = window_ / (script.iterations - script.begins_at);
+    return script;
+  }
+
+  void ChooseTablesOf(Script* script) {
+    if (life_ != nullptr) {
+      script->tables = life_->tables();
+      return;
+    }
+    runtime::Random ragged(runtime::RandomAt(options_.seed, runtime::StableHash("ragged"), 0));
+    script->tables = ChooseTables(cluster_.config().num_workers, ragged.Below(2) == 0, &random_);
+    runtime::Random coded(runtime::RandomAt(options_.seed, runtime::StableHash("coded tables"), 0));
+    AddCodedTables(cluster_.config().num_workers, &coded, &script->tables);
+    if (Meets(FaultKind::kRefusedPush)) {
+      runtime::Random own(runtime::RandomAt(options_.seed, runtime::StableHash("refusing"), 0));
+      script->tables.push_back(RefusingTable(static_cast<std::uint32_t>(script->tables.size()),
+                                             cluster_.config().num_workers, &own));
+    }
+    runtime::Random small(runtime::RandomAt(options_.seed, runtime::StableHash("small tables"), 0));
+    if (small.Below(2) == 0) AddSmallTables(cluster_.config().num_workers, &small, &script->tables);
+  }
+
+  void ChooseIterations(Script* script) {
+    if (life_ != nullptr) {
+      script->begins_at = static_cast<std::uint32_t>(life_->manifest().clock);
+      script->iterations =
+          script->begins_at + kAgainMin + static_cast<std::uint32_t>(random_.Below(kAgainMore));
+      return;
+    }
+    script->iterations = static_cast<std::uint32_t>(200 + random_.Below(300));
     runtime::Random late(runtime::RandomAt(options_.seed, runtime::StableHash("late table"), 0));
     if (late.Below(2) == 0) {
-      const auto index = static_cast<std::uint32_t>(script.tables.size());
-      const auto iteration = static_cast<std::uint32_t>(1 + late.Below(script.iterations / 2));
-      script.tables.push_back(LateTable(index, cluster_.config().num_workers, iteration, &late));
-      script.on_late_table = [this] { OnLateTable(); };
+      const auto index = static_cast<std::uint32_t>(script->tables.size());
+      const auto iteration = static_cast<std::uint32_t>(1 + late.Below(script->iterations / 2));
+      script->tables.push_back(LateTable(index, cluster_.config().num_workers, iteration, &late));
+      script->on_late_table = [this] { OnLateTable(); };
     }
-    // Long enough that the workers outlast most faults.
-    script.think_max = window_ / script.iterations;
-    return script;
   }
 
   // True if this seed has that kind, which scripts bring about: half of the seeds do.
@@ -415,6 +476,8 @@ class Run {
 
   // At any time: replicas that have applied equally many entries have the same state.
   void CompareAtEqualIndex() {
+    // While servers load a checkpoint they have parts of it.
+    if (life_ != nullptr && !complete_) return;
     const std::shared_ptr<const proto::ClusterMap> map = process_faults_.KeptMap();
     for (std::uint32_t shard = 0; map != nullptr && shard < map->owners.size(); ++shard) {
       std::map<std::uint64_t, std::pair<std::uint32_t, std::uint64_t>> states;  // by index
@@ -604,10 +667,13 @@ class Run {
   }
 
   std::string Setting() const {
-    std::string text = absl::StrCat(
-        cluster_.config().num_servers, " servers of ", cluster_.config().server_threads,
-        " threads, replication ", cluster_.config().replication, ", ",
-        cluster_.config().num_workers, " workers, ", script_.iterations, " iterations;");
+    std::string text = life_ == nullptr ? ""
+                                        : absl::StrCat("(from ", life_->manifest().name,
+                                                       ", of clock ", script_.begins_at, ") ");
+    absl::StrAppend(&text, cluster_.config().num_servers, " servers of ",
+                    cluster_.config().server_threads, " threads, replication ",
+                    cluster_.config().replication, ", ", cluster_.config().num_workers,
+                    " workers, ", script_.iterations, " iterations;");
     for (const SimTable& table : script_.tables) {
       absl::StrAppend(&text, " ", table.spec.name, " ", table.spec.consistency.ToString());
       if (table.coded) {
@@ -630,6 +696,7 @@ class Run {
   }
 
   const SeedOptions& options_;
+  const SecondLife* const life_;  // null: it begins with nothing
   runtime::Random random_;
   SimCluster cluster_;
   const absl::Duration window_;
@@ -669,17 +736,52 @@ class Run {
   absl::Time whole_since_ = absl::InfiniteFuture(), not_whole_since_ = absl::InfinitePast();
 };
 
-}  // namespace
+// Adds what a second life has come to.
+void Join(const SeedResult& second, SeedResult* result) {
+  result->second_life = true;
+  result->violation = second.violation;
+  absl::StrAppend(&result->setting, "in its second life ", second.setting);
+  result->tail = second.tail;
+  absl::StrAppend(&result->trace, second.trace);
+  result->trace_hash = runtime::StableHash(result->trace_hash ^ second.trace_hash);
+  for (std::size_t kind = 0; kind < kFaultKinds; ++kind)
+    result->faults[kind] += second.faults[kind];
+  for (std::size_t event = 0; event < kEvents; ++event) result->met[event] |= second.met[event];
+  result->operations += second.operations;
+  result->reads += second.reads;
+  result->checkpoints += second.checkpoints;
+  result->codec_switches += second.codec_switches;
+  result->table_changes += second.table_changes;
+  result->reader_visits += second.reader_visits;
+  result->reader_reads += second.reader_reads;
+  result->virtual_time += second.virtual_time;
+}
 
-SeedResult RunSeed(const SeedOptions& options) {
-  auto run = std::make_unique<Run>(options);
+// Of the cluster, and not of a second one.
+SeedResult RunFirst(const SeedOptions& options, std::optional<SecondLife>* next) {
+  auto run = std::make_unique<Run>(options, nullptr);
   std::optional<van::verbs::FakeFabric> fabric;  // outlives the cluster
   if (options.over_rdma) fabric.emplace(run->cluster().rdma()->fabric());
   SeedResult result = run->Go();
+  if (!result.violation.has_value() && !options.over_rdma) *next = run->NextLife();
+  if (!result.violation.has_value()) result.violation = run->violation();
   run = nullptr;
   if (!fabric.has_value()) return result;
   result.verbs = fabric->counters();
   if (!result.violation.has_value()) result.violation = JudgeDevices(result.verbs);
+  return result;
+}
+
+}  // namespace
+
+SeedResult RunSeed(const SeedOptions& options) {
+  std::optional<SecondLife> life;
+  SeedResult result = RunFirst(options, &life);
+  if (!life.has_value()) return result;
+  SeedOptions again = options;
+  again.seed = life->seed();
+  again.faults &= SecondLife::Faults();
+  Join(std::make_unique<Run>(again, &*life)->Go(), &result);
   return result;
 }
 

@@ -1,4 +1,5 @@
-// RunSeed runs one seed: a cluster, its workers' scripts and its faults, all drawn from the seed.
+// RunSeed runs one seed: a cluster, its workers' scripts and its faults, all drawn from the seed;
+// and in some seeds another cluster, which goes on from one of its checkpoints.
 #ifndef LEEWAY_TESTS_SIMULATION_SIMULATION_H_
 #define LEEWAY_TESTS_SIMULATION_SIMULATION_H_
 
@@ -38,6 +39,7 @@ struct SeedResult {
   FaultCounts faults{};
   Met met{};
   std::uint64_t operations = 0, reads = 0, checkpoints = 0;
+  bool second_life = false;          // another cluster went on from a checkpoint (second_life.h)
   std::uint64_t codec_switches = 0;  // that were decided
   std::uint64_t table_changes = 0;   // likewise, of tables' bounds
   std::uint64_t reader_visits = 0, reader_reads = 0;

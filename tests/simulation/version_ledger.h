@@ -33,6 +33,15 @@ class VersionLedger {
 
   explicit VersionLedger(const History* history) : history_(history) {}
 
+  // The run begins with that version of a block, as workers hold it, or of the block itself.
+  void BeginWith(const SimTable& table, std::uint32_t block, std::uint64_t version,
+                 std::vector<float> content) {
+    contents_[{table.index, block}][version] = std::move(content);
+  }
+  void BeginWithItself(const SimTable& table, std::uint32_t block, std::uint64_t version,
+                       std::vector<float> content) {
+    itself_[{table.index, block}][version] = std::move(content);
+  }
   // A pull leaves a worker.
   void OnAsked(const SimTable& table, const proto::Request& request);
   // An answer leaves a server. Returns what is wrong with it; empty: nothing.
@@ -83,7 +92,7 @@ class VersionLedger {
 template <class Promised>
 std::uint64_t UpdatesPromised(const SimTable& table, std::uint32_t block, const History& history,
                               const Promised& promised) {
-  std::uint64_t updates = 0;
+  std::uint64_t updates = history.updates_before(table, block);
   std::set<std::uint64_t> clocks;  // in BSP each is one update
   for (std::uint32_t worker = 0; worker < history.lives.size(); ++worker) {
     const std::vector<Push>& pushes = history.pushes(table, worker);

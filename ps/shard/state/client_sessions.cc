@@ -170,6 +170,9 @@ void ClientSessions::Take(const std::vector<proto::ClientSession>& sessions, std
 
 void ClientSessions::Restore(const std::vector<proto::ClientSession>& sessions) {
   for (const proto::ClientSession& saved : sessions) {
+    const std::optional<std::uint64_t> shown = clocks_->IncarnationOf(saved.rank);
+    const bool replaced = shown.has_value() && *shown != saved.incarnation;
+    if (replaced) continue;
     ClientSession& session = Of({saved.rank, saved.incarnation});
     session.restored = true;
     session.in_state = std::max(session.in_state, saved.admitted_held);

@@ -128,7 +128,8 @@ class ClientSessions {
   std::vector<proto::ClientSession> Export(std::uint64_t closed, bool with_held) const;
   // Takes the sessions of a log entry, or of the beginning of a state transfer.
   void Take(const std::vector<proto::ClientSession>& sessions, std::uint64_t told);
-  // Takes the sessions of a checkpoint of this shard.
+  // Takes the sessions of a checkpoint of this shard, but for those of workers whose rank another
+  // process has in this cluster.
   void Restore(const std::vector<proto::ClientSession>& sessions);
   void Clear() { sessions_.clear(); }
 

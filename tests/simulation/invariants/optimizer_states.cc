@@ -83,7 +83,7 @@ class OptimizerStates final : public Invariant {
   static std::size_t PushesPromised(const Read& read, const History& history, std::uint32_t place) {
     const std::uint32_t writer = read.table->WriterOf(place);
     const std::vector<Push>& pushes = history.pushes(*read.table, writer);
-    std::size_t here = 0, promised = 0;
+    std::size_t here = history.updates_before(*read.table, place), promised = here;
     for (std::size_t number = 0; number < pushes.size(); ++number) {
       if (((pushes[number].places >> place) & 1) == 0) continue;
       ++here;
