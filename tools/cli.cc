@@ -182,7 +182,9 @@ void AddTrain(CLI::App* app, TrainCommand* command, Action* action) {
   train->add_option("--mode", command->mode, "bsp, ssp:S or asp")->capture_default_str();
   train->add_option("-w,--workers", command->workers, "workers")->capture_default_str();
   train->add_option("-s,--servers", command->servers, "servers")->capture_default_str();
-  train->add_option("--batch", command->batch, "samples a worker and step")->capture_default_str();
+  train->add_option("--batch", command->batch, "samples a worker and step")
+      ->check(CheckCount)
+      ->capture_default_str();
   train->add_option("--updater", command->updater, "sgd, momentum, adam, ...")
       ->capture_default_str();
   train->add_option("--rate", command->rate, "learning rate [a default for each updater]");

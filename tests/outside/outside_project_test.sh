@@ -20,7 +20,8 @@ mv "$work/first" "$work/prefix"
 
 # Only headers of the compiler, of Abseil, and the public ones of Leeway.
 cp -r "$example" "$work/project"
-CXX=$compiler "$cmake" -S "$work/project" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/prefix" \
+# With Ninja, which is here: a bare system has no make.
+CXX=$compiler "$cmake" -G Ninja -S "$work/project" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/prefix" \
   -DCMAKE_BUILD_TYPE=Release >"$work/configure.log" 2>&1 || { cat "$work/configure.log"; fail "configuring"; }
 for tool in GTest benchmark FLATC; do
   ! grep -q "^$tool" "$work/build/CMakeCache.txt" || fail "using Leeway asks for $tool"
