@@ -106,6 +106,10 @@ int TrainOnOwnCluster(const TrainCommand& command, const fashion_mnist::Settings
   if (!processes.ok()) return Complain(processes.status());
   if (absl::Status status = CheckTransport(); !status.ok()) return Complain(status);
   launch::ReplaceFailedServers(&*processes);
+  if (!command.quiet) {
+    std::fprintf(stderr, "leeway: `leeway status --scheduler %s` shows this cluster\n",
+                 processes->front().environment["LEEWAY_SCHEDULER"].c_str());
+  }
   return launch::RunGuarded([&] {
     launch::SupervisorResult result;
     {
