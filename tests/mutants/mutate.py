@@ -288,7 +288,7 @@ def passes(command, name, seconds):
     """Whether a program ends well in time with the mutation switched on."""
     environment = dict(os.environ, LEEWAY_MUTANT=name)
     try:
-        ended = subprocess.run(["bash", "-c", f"ulimit -v 16777216; exec {command}"],
+        ended = subprocess.run(["bash", "-c", f"ulimit -S -v 16777216; exec {command}"],
                                env=environment, timeout=seconds, stdout=subprocess.DEVNULL,
                                stderr=subprocess.DEVNULL)
     except subprocess.TimeoutExpired:
