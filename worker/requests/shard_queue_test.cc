@@ -124,6 +124,18 @@ TEST_F(ShardQueueTest, WithdrawingGivesBytesInFlightBack) {
   EXPECT_FALSE(request->in_flight);
 }
 
+// Their link would send them after they have gone, and never get their bytes back.
+TEST_F(ShardQueueTest, RequestsThatAreTakenOutLeaveTheirLink) {
+  Request* const sent = Send(Push(0, 0));
+  sent->bytes = 100;
+  sent->in_flight = true;
+  queue_.Enqueue(Send(Push(1, 0)));
+  link_.in_flight_bytes = 100;
+  EXPECT_EQ(queue_.TakeAll().size(), 2u);
+  EXPECT_THAT(Queued(), IsEmpty());
+  EXPECT_EQ(link_.in_flight_bytes, 0u);
+}
+
 TEST_F(ShardQueueTest, ANewHeadIsAnotherLinkOrAnotherProcessBehindTheSame) {
   EXPECT_TRUE(queue_.IsLedBy(&link_));
   ++link_.generation;
