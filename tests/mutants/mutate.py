@@ -225,60 +225,42 @@ def mutated(mutations):
     for one in sorted(mutations, key=lambda one: one.begin, reverse=True):
         text = texts.get(one.path) or (edits.ROOT / one.path).read_text()
         switch = f'::leeway::runtime::Planted<"{one.name}">()'
-        # On as many lines as before, so that the compiler's errors name the line.
-        now = one.now.replace("SWITCH", switch)
-        texts[one.path] = text[:one.begin] + now + text[one.end:]
+        texts[one.path] = text[:one.begin] + one.now.replace("SWITCH", switch) + text[one.end:]
     return {path: "#line 1\n" + text for path, text in texts.items()}
 
 
-class Build:
-    def __init__(self, folder, targets):
-        self.folder, self.sources, self.targets = folder, folder / "sources", targets
-
-    def configure(self):
-        launcher = ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
-        os.environ["CCACHE_SLOPPINESS"] = "pch_defines,time_macros"
-        subprocess.run(["cmake", "-S", self.sources, "-B", self.folder, "-G", "Ninja",
-                        "-DCMAKE_BUILD_TYPE=Release", "-DLEEWAY_PRECOMPILE=ON", "-DLEEWAY_UNITY=ON",
-                        "-DLEEWAY_WERROR=OFF", *launcher], check=True, stdout=subprocess.DEVNULL)
-
-    def compile(self):
-        """None, or what the compiler said."""
-        ended = subprocess.run(["cmake", "--build", self.folder, "--target", *self.targets,
-                                "--", "-k", "0"], capture_output=True, text=True)
-        return None if ended.returncode == 0 else ended.stdout + ended.stderr
+def configure(folder):
+    launcher = ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
+    os.environ["CCACHE_SLOPPINESS"] = "pch_defines,time_macros"
+    subprocess.run(["cmake", "-S", folder / "sources", "-B", folder, "-G", "Ninja",
+                    "-DCMAKE_BUILD_TYPE=Release", "-DLEEWAY_PRECOMPILE=ON", "-DLEEWAY_UNITY=ON",
+                    "-DLEEWAY_WERROR=OFF", *launcher], check=True, stdout=subprocess.DEVNULL)
 
 
-def blamed(output, sources, mutations):
+def blamed(output, mutations):
     """The mutations on the lines that the compiler's errors name."""
-    lines = set()
-    for path, line in re.findall(r"^(\S+?):(\d+):\d+: (?:fatal )?error: ", output, re.M):
-        for stage in (str(sources.resolve()) + "/", ):
-            if path.startswith(stage):
-                path = path[len(stage):]
-        lines.add((path, int(line)))
-    found = []
-    for one in mutations:
-        last = one.line + one.was.count("\n")
-        if any((path == one.path or path.endswith("/" + one.path)) and one.line <= line <= last
-               for path, line in lines):
-            found.append(one)
-    return found
+    errors = [(path, int(line)) for path, line in
+              re.findall(r"^(\S+?):(\d+):\d+: (?:fatal )?error: ", output, re.M)]
+    return [one for one in mutations
+            if any(path.endswith("/" + one.path)
+                   and one.line <= line <= one.line + one.was.count("\n")
+                   for path, line in errors)]
 
 
 def build(mutations, folder, targets):
     """Builds all that compile; the others are returned."""
     skipped = []
-    here = Build(folder, targets)
     while True:
         left = [one for one in mutations if one not in skipped]
-        edits.write_copy(here.sources, mutated(left), [])
+        edits.write_copy(folder / "sources", mutated(left), [])
         if not (folder / "build.ninja").is_file():
-            here.configure()
-        output = here.compile()
-        if output is None:
+            configure(folder)
+        ended = subprocess.run(["cmake", "--build", folder, "--target", *targets, "--", "-k", "0"],
+                               capture_output=True, text=True)
+        if ended.returncode == 0:
             return skipped
-        bad = blamed(output, here.sources, left)
+        output = ended.stdout + ended.stderr
+        bad = blamed(output, left)
         if not bad:
             sys.exit("mutate: the copy does not build:\n" + output[-4000:])
         skipped += bad
@@ -369,7 +351,6 @@ def main():
         return
     print(f"building {len(mutations)} mutations (--seed {options.seed})", flush=True)
     folder = edits.ROOT / "build/mutate"
-    tops = sorted({one.path.split("/")[0] for one in mutations})
     skipped = build(mutations, folder, ["leeway-sim", *(f"{top}/all" for top in FOLDERS)])
     if (by := verdict(None, folder, options.sim_seeds, options.start)) is not None:
         sys.exit(f"mutate: without a mutation the {by} fail")
