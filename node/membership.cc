@@ -265,7 +265,7 @@ std::string Membership::Impl::DescribeScheduler() const {
 // Sends what the scheduler has not answered on this connection.
 void Membership::Impl::SayWhatIsDue() {
   if (state_ == State::kLeaving) {
-    link_.SendQuietly(proto::Leave{leave_reason_});
+    link_.SendQuietly(proto::Leave{.reason = leave_reason_, .clock = (*listener_)->clock()});
   } else if (!joined_here_) {
     link_.SendQuietly(MakeJoin(setup_.config, setup_.role, setup_.endpoints));
   }

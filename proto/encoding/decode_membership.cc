@@ -146,6 +146,7 @@ absl::Status Read(const wire::NodeDown& from, Input& in, NodeDown* to) {
 }
 
 absl::Status Read(const wire::Leave& from, Input& in, Leave* to) {
+  to->clock = from.clock();
   return ReadReason(from.reason(), in, &to->reason);
 }
 

@@ -127,7 +127,7 @@ Offset<wire::NodeDown> Write(Builder& out, const NodeDown& m) {
 }
 
 Offset<wire::Leave> Write(Builder& out, const Leave& m) {
-  return wire::CreateLeave(out, WriteReason(out, m.reason));
+  return wire::CreateLeave(out, WriteReason(out, m.reason), m.clock);
 }
 
 Offset<wire::LeaveAck> Write(Builder& out, const LeaveAck&) { return wire::CreateLeaveAck(out); }

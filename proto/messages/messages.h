@@ -171,6 +171,7 @@ struct NodeDown {
 };
 struct Leave {
   std::string reason = {};
+  std::uint64_t clock = 0;  // a worker's
 };
 struct LeaveAck {};
 struct Shutdown {

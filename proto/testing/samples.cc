@@ -75,7 +75,7 @@ void AddMembership(std::vector<Sample>* all) {
                            .left = true,
                            .reason = "done",
                            .epoch = 4}});
-  all->push_back({Leave{.reason = "finished"}});
+  all->push_back({Leave{.reason = "finished", .clock = 6}});
   all->push_back({LeaveAck{}});
   all->push_back({Shutdown{absl::AbortedError("server 1 is dead")}});
   all->push_back({Shutdown{}});

@@ -81,8 +81,8 @@ inline auto Fields(const NodeDown& m) {
   return std::tie(a, b, c, d, e, f, g);
 }
 inline auto Fields(const Leave& m) {
-  const auto& [a] = m;
-  return std::tie(a);
+  const auto& [a, b] = m;
+  return std::tie(a, b);
 }
 inline auto Fields(const LeaveAck&) { return std::tuple<>(); }
 inline auto Fields(const Shutdown& m) {

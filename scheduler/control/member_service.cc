@@ -245,6 +245,10 @@ void MemberService::OnLeave(const Sender& sender, const proto::Leave& leave) {
   const bool leaves = node != nullptr && node->alive();
   if (leaves && s_->end->running()) {
     node->peer = sender.peer;
+    if (node->role == Role::kWorker) {
+      s_->codecs->switches()->OnLeave(node->id, leave.clock);
+      s_->tables->table_changes()->OnLeave(node->id, leave.clock);
+    }
     Retire(node, Node::State::kLeft, leave.reason.empty() ? "it left" : leave.reason);
   }
   s_->sender->SendToPeer(sender.peer, proto::LeaveAck{});

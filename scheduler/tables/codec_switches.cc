@@ -85,13 +85,13 @@ void CodecSwitches::Published(std::uint64_t version) {
 
 void CodecSwitches::Hear(std::uint32_t worker, std::uint64_t clock, Table* table) {
   if (table->agreed.contains(worker)) return;
-  if (clock >= table->announced->clock) {
-    table->margin = std::min(2 * table->margin, kSwitchMarginMax);
-    Announce(table);
-    ++changes_;
+  if (clock < table->announced->clock) {
+    table->agreed.insert(worker);
     return;
   }
-  table->agreed.insert(worker);
+  table->margin = std::min(2 * table->margin, kSwitchMarginMax);
+  Announce(table);
+  ++changes_;
 }
 
 std::uint64_t CodecSwitches::OldestClock() const {
@@ -133,6 +133,15 @@ void CodecSwitches::OnAck(std::uint32_t worker, std::uint64_t version, std::uint
     decided = DecideIfAgreed(id, &table) || decided;
   }
   if (decided || changes_ != before) NoteChange();
+}
+
+void CodecSwitches::OnLeave(std::uint32_t worker, std::uint64_t clock) {
+  OnClock(clock);
+  const std::uint64_t before = changes_;
+  for (auto& [id, table] : tables_) {
+    if (table.announced.has_value()) Hear(worker, clock, &table);
+  }
+  if (changes_ != before) NoteChange();
 }
 
 void CodecSwitches::OnClock(std::uint64_t clock) {

@@ -60,6 +60,9 @@ class CodecSwitches {
   // A worker has taken a map of that version, in that clock. `oldest`: proto::MapAck::oldest.
   void OnAck(std::uint32_t worker, std::uint64_t version, std::uint64_t clock,
              std::uint64_t oldest);
+  // A worker leaves in that clock. A switch that it may not have known of, and whose clock it had
+  // reached, is announced again for a later one: its pushes of that clock count.
+  void OnLeave(std::uint32_t worker, std::uint64_t clock);
   // A worker is in that clock: the next switch is announced for a later one.
   void OnClock(std::uint64_t clock);
   // Some workers have joined, or gone.

@@ -68,6 +68,30 @@ TEST_F(CodecSwitchesTest, AWorkerThatWasThereAlreadyPutsItOff) {
   EXPECT_TRUE(Last().decided);
 }
 
+// Its pushes of the clock have counted, by the codec of before.
+TEST_F(CodecSwitchesTest, AWorkerThatLeavesInTheClockPutsItOff) {
+  Switch(1);
+  Ack(10, 0);
+  switches_.OnLeave(11, kMarginMin);
+  workers_ = {10};
+  switches_.WorkersChanged();
+  EXPECT_FALSE(Last().decided);
+  EXPECT_GT(Last().clock, kMarginMin);
+  Ack(10, 1);
+  EXPECT_TRUE(Last().decided);
+}
+
+TEST_F(CodecSwitchesTest, AWorkerThatLeavesBeforeTheClockOrHasAgreedDoesNotPutItOff) {
+  Switch(1);
+  Ack(10, 0);
+  switches_.OnLeave(10, 900);
+  switches_.OnLeave(11, kMarginMin - 1);
+  workers_.clear();
+  switches_.WorkersChanged();
+  EXPECT_TRUE(Last().decided);
+  EXPECT_EQ(Last().clock, kMarginMin);
+}
+
 // It keeps what it pushes to the table, and goes on.
 TEST_F(CodecSwitchesTest, AWorkerThatHasAgreedMayGoOnBeyondIt) {
   Switch(1);

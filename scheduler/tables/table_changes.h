@@ -62,6 +62,7 @@ class TableChanges {
   void Published(std::uint64_t version) { switches_.Published(version); }
   void OnAck(std::uint32_t worker, std::uint64_t version, std::uint64_t clock,
              std::uint64_t oldest);
+  void OnLeave(std::uint32_t worker, std::uint64_t clock) { switches_.OnLeave(worker, clock); }
   void WorkersChanged() { switches_.WorkersChanged(); }
   void AnnounceAgain() { switches_.Tick(); }
 

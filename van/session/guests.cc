@@ -9,8 +9,6 @@
 namespace leeway::van {
 namespace {
 
-// The approximate work for accepting, greeting and closing a connection, most of it in the kernel.
-constexpr absl::Duration kAcceptWork = absl::Microseconds(300);
 // Only a guest that has been silent for at least this time is dropped for another one.
 constexpr absl::Duration kSilent = absl::Seconds(1);
 // More requests than `leeway drain` or `leeway status` makes.
@@ -18,13 +16,11 @@ constexpr std::uint64_t kManyRequests = 16;
 
 }  // namespace
 
-absl::Duration SessionVan::GuestAcceptWork() { return kAcceptWork; }
-
 bool SessionVan::MayAccept(absl::Duration* pause) {
   const absl::Time now = loop_->Now();
-  *pause = meter_.Wait(now);
+  *pause = accept_meter_.Wait(now);
   if (*pause > absl::ZeroDuration()) return false;
-  meter_.Charge(kAcceptWork, now);
+  accept_meter_.Charge(AcceptMeter::kWork, now);
   return true;
 }
 
@@ -46,7 +42,7 @@ bool SessionVan::MakeRoomForGuest() {
   }
   // With a thousand guests the search takes longer than accepting a connection.
   const absl::Time now = loop_->Now();
-  meter_.Charge(now - begin, now);
+  accept_meter_.Charge(now - begin, now);
   return found;
 }
 
@@ -99,6 +95,7 @@ void SessionVan::Admit(PeerId id) {
   if (peer == nullptr) return;
   StopCounting(*peer);
   if (!peer->guest) return;
+  accept_meter_.GiveBack(AcceptMeter::kWork);
   meter_.GiveBack(peer->charged);
   EndMetering(*peer);
 }

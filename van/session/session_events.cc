@@ -160,7 +160,6 @@ void SessionVan::OnAccepted(ConnId conn) {
   peer.conn = conn;
   peer.guest = peer.counted = guest;
   peer.heard = loop_->Now();
-  peer.charged = GuestAcceptWork();
   counted_ += guest;
   by_conn_[conn] = id;
   peer.deadline.SetAfter(limits_.hello_timeout);

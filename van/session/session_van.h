@@ -143,7 +143,6 @@ class SessionVan final : public Van, private TransportEvents {
 
   // guests.cc: peers that have not been admitted
   bool MayAccept(absl::Duration* pause) override;
-  static absl::Duration GuestAcceptWork();
   bool MakeRoomForGuest();
   void ServeGuest(PeerId id, ConnId conn, absl::FunctionRef<void()> work);
   void HoldGuest(Peer& peer);
@@ -200,6 +199,7 @@ class SessionVan final : public Van, private TransportEvents {
   runtime::Timer stall_timer_;
   absl::Time looked_for_stalls_;
   GuestMeter meter_;
+  AcceptMeter accept_meter_;
   std::deque<PeerId> held_guests_;  // in the order in which they are served
   runtime::Timer guests_timer_;
   std::map<PeerId, Peer> peers_;  // ordered, so that every run says goodbye in the same order

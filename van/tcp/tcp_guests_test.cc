@@ -36,8 +36,9 @@ class TcpGuestsTest : public testing::Test, protected ServerAndClient {
   }
   // The most connections that are accepted in that time.
   static double MostIn(absl::Duration time) {
-    constexpr absl::Duration kAcceptWork = absl::Microseconds(300);
-    return absl::FDivDuration(GuestMeter::kSaved + time * GuestMeter::kShare, kAcceptWork) + 100;
+    return absl::FDivDuration(AcceptMeter::kSaved + time * AcceptMeter::kShare,
+                              AcceptMeter::kWork) +
+           100;
   }
   // For a second: connects, sends `words` and disconnects. Returns how long it took.
   absl::Duration FloodWith(const std::string& words) {
