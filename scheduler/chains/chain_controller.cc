@@ -19,8 +19,8 @@ constexpr absl::Duration kPlanPauseAfterDeath = absl::Milliseconds(250);
 }  // namespace
 
 ChainController::ChainController(const Config* config, runtime::Loop* loop,
-                                 MembershipTable* members, NodeSender* sender,
-                                 const Liveness* liveness, ClusterMaps* maps, ClusterLife* life)
+                                 MembershipTable* members, NodeSender* sender, ClusterMaps* maps,
+                                 ClusterLife* life)
     : config_(config),
       loop_(loop),
       members_(members),
@@ -31,7 +31,6 @@ ChainController::ChainController(const Config* config, runtime::Loop* loop,
               .loop = loop,
               .members = members,
               .sender = sender,
-              .liveness = liveness,
               .maps = maps,
               .life = life,
               .planner = &planner_,

@@ -20,11 +20,10 @@
 #include "runtime/loop/timer.h"
 #include "scheduler/chains/chain_planner.h"
 #include "scheduler/chains/link_reports.h"
+#include "scheduler/chains/loads.h"
 #include "scheduler/chains/server_commands.h"
-#include "scheduler/chains/shard_loads.h"
 #include "scheduler/maps/cluster_maps.h"
 #include "scheduler/members/cluster_life.h"
-#include "scheduler/members/liveness.h"
 #include "scheduler/members/membership_table.h"
 #include "scheduler/members/node_sender.h"
 
@@ -34,8 +33,7 @@ class ChainController {
  public:
   // All outlive it.
   ChainController(const Config* config, runtime::Loop* loop, MembershipTable* members,
-                  NodeSender* sender, const Liveness* liveness, ClusterMaps* maps,
-                  ClusterLife* life);
+                  NodeSender* sender, ClusterMaps* maps, ClusterLife* life);
 
   // The cluster is complete: makes the first chains.
   void Deal();

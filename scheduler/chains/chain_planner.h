@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "proto/messages/chain.h"
-#include "scheduler/chains/chain_loads.h"
+#include "scheduler/chains/loads.h"
 
 namespace leeway::scheduler {
 
@@ -25,6 +25,12 @@ namespace leeway::scheduler {
 inline constexpr std::uint32_t kTransfersPerServerMax = 8;
 // Chains whose head changes at once: each stops a shard for a moment.
 inline constexpr std::uint32_t kTurnsMax = 8;
+inline constexpr std::uint32_t kShardsPerThread = 32;
+
+// The heads: deals `num_shards` shards (0: kShardsPerThread a thread) to the servers' threads in
+// turn: neighbouring shards lie on different servers. `threads`: how many each server has, by rank.
+std::vector<proto::ShardOwner> DealShards(const std::vector<std::uint32_t>& threads,
+                                          std::uint32_t num_shards);
 
 class ChainPlanner {
  public:

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "scheduler/chains/shard_loads.h"
+#include "scheduler/chains/loads.h"
 
 namespace leeway::scheduler {
 namespace {

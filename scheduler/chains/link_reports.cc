@@ -1,6 +1,6 @@
 #include "scheduler/chains/link_reports.h"
 
-#include <utility>
+#include <algorithm>
 
 #include "runtime/base/format_duration.h"
 #include "runtime/log/log.h"
@@ -62,7 +62,7 @@ bool LinkReports::HeardBetweenReports(std::uint32_t shard, const Node& other) {
   // A server repeats its report with each heartbeat: one that came long before is of another
   // handover.
   if (!of_the_same || since > parts_.config->failure_timeout / 2) return false;
-  return parts_.liveness->SilentFor(other.id) < since;
+  return other.SilentFor(now) < since;
 }
 
 void LinkReports::SeparatePair(const Node& server, const Node& other,
@@ -89,6 +89,42 @@ void LinkReports::Expire() {
   if (!apart_.Expire(Now())) return;
   parts_.planner->SetApart(apart_.apart());
   parts_.chains->PlanSoon();
+}
+
+// ---- pairs that are kept apart ----
+
+absl::Duration ApartPairs::Note(std::uint32_t one, std::uint32_t other, absl::Time now) {
+  const Pair pair = Of(one, other);
+  if (apart_.contains(pair)) return absl::ZeroDuration();
+  if (!entries_.contains(pair) && entries_.size() >= kApartPairsMax) {
+    const auto first = std::min_element(
+        entries_.begin(), entries_.end(),
+        [](const auto& a, const auto& b) { return a.second.until < b.second.until; });
+    apart_.erase(first->first);
+    entries_.erase(first);
+  }
+  const auto [entry, is_new] = entries_.try_emplace(pair, Entry{.span = first_, .until = now});
+  if (!is_new) entry->second.span = std::min(2 * entry->second.span, longest_);
+  entry->second.until = now + entry->second.span;
+  apart_.insert(pair);
+  return entry->second.span;
+}
+
+void ApartPairs::Forget(std::uint32_t rank) {
+  const auto of_it = [rank](const Pair& pair) { return pair.first == rank || pair.second == rank; };
+  std::erase_if(entries_, [&](const auto& entry) { return of_it(entry.first); });
+  std::erase_if(apart_, of_it);
+}
+
+// A pair that was apart is remembered for as long again, to be kept longer the next time.
+bool ApartPairs::Expire(absl::Time now) {
+  const std::size_t before = apart_.size();
+  for (auto it = entries_.begin(); it != entries_.end();) {
+    const Entry& entry = it->second;
+    if (now >= entry.until) apart_.erase(it->first);
+    it = now >= entry.until + entry.span ? entries_.erase(it) : std::next(it);
+  }
+  return apart_.size() < before;
 }
 
 }  // namespace leeway::scheduler

@@ -1,10 +1,13 @@
 #include "scheduler/checkpoints/checkpoints.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "checkpoint/folder.h"
 #include "proto/messages/limits.h"
 #include "runtime/log/log.h"
@@ -28,13 +31,15 @@ bool Checkpoints::Facts::IsBounded() const {
          });
 }
 
-Checkpoints::Checkpoints(runtime::Host* host, runtime::Loop* loop, Cluster* cluster,
-                         Options options)
-    : loop_(loop),
+Checkpoints::Checkpoints(const Config* config, runtime::Host* host, runtime::Loop* loop,
+                         const MembershipTable* members, GetFacts facts, Tell tell)
+    : config_(config),
+      loop_(loop),
       host_(host),
-      cluster_(cluster),
-      options_(std::move(options)),
-      due_clock_(options_.every_clocks),
+      members_(members),
+      get_facts_(std::move(facts)),
+      tell_(std::move(tell)),
+      due_clock_(config->checkpoint_every_clocks),
       disk_(host, loop) {}
 
 Checkpoints::~Checkpoints() { *self_ = nullptr; }
@@ -47,7 +52,7 @@ void Checkpoints::Stop() {
 // ---- wishes ----
 
 void Checkpoints::Save(Wish wish, Done done) {
-  if (wish.directory.empty()) wish.directory = options_.directory;
+  if (wish.directory.empty()) wish.directory = config_->checkpoint_dir;
   const std::string& where = wish.directory;
   if (where.empty()) {
     return done(absl::InvalidArgumentError(
@@ -67,19 +72,50 @@ void Checkpoints::Save(Wish wish, Done done) {
   if (phase_ == Phase::kIdle) NextWish();
 }
 
+void Checkpoints::SaveCommand(const AdminService::Arguments& arguments,
+                              const AdminService::Answer& answer) {
+  Wish wish;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    absl::string_view text = arguments[i];
+    std::uint64_t clock = 0;
+    if (i == 0) {
+      wish.directory = arguments[0];
+    } else if (text == "incremental") {
+      wish.incremental = true;
+    } else if (absl::ConsumePrefix(&text, "at:") && absl::SimpleAtoi(text, &clock)) {
+      wish.at = clock;
+    } else {
+      return answer(absl::InvalidArgumentError(
+          absl::StrCat("checkpoint-save takes a folder, and perhaps 'incremental' and "
+                       "'at:CLOCK', but not '",
+                       arguments[i], "'")));
+    }
+  }
+  Save(std::move(wish), [answer](const absl::StatusOr<Saved>& saved) {
+    if (!saved.ok()) return answer(saved.status());
+    const checkpoint::Manifest& manifest = saved->manifest;
+    const nlohmann::json json = {{"path", saved->path},
+                                 {"clock", manifest.clock},
+                                 {"bytes", manifest.bytes()},
+                                 {"files", manifest.files.size()},
+                                 {"base", manifest.base.has_value() ? manifest.base->name : ""}};
+    answer(json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  });
+}
+
 void Checkpoints::NextWish() {
   asking_clocks_ = false;
   margin_ = 0;
   pause_ = kPauseFirst;
   trouble_ = absl::OkStatus();
-  wishes_.front().deadline = Now() + options_.timeout;
+  wishes_.front().deadline = Now() + config_->checkpoint_timeout;
   Open();
 }
 
 // ---- one attempt ----
 
 void Checkpoints::Open() {
-  facts_ = cluster_->GetFacts();
+  facts_ = get_facts_();
   if (!facts_.ready.ok()) return Fail(facts_.ready);
   phase_ = Phase::kOpening;
   ++attempt_;
@@ -109,7 +145,7 @@ void Checkpoints::Prepare() {
   newest_clock_ = 0;
   files_.clear();
   awaited_ = {facts_.servers.begin(), facts_.servers.end()};
-  SayAgain(Now());
+  SayAgain();
 }
 
 void Checkpoints::OnPrepared(std::uint32_t node, const proto::CheckpointPrepared& prepared) {
@@ -132,21 +168,20 @@ void Checkpoints::Cut(std::uint64_t newest_clock) {
   const std::optional<std::uint64_t> at = wishes_.front().wish.at;
   if (at.has_value() && !bounded && margin_ == 0) clock_ = *at;
   awaited_ = {facts_.servers.begin(), facts_.servers.end()};
-  SayAgain(Now());
+  SayAgain();
 }
 
-void Checkpoints::SayAgain(absl::Time now) {
-  resend_at_ = now + options_.resend_interval;
+void Checkpoints::SayAgain() {
+  resend_at_ = Now() + std::max(config_->resend_interval, absl::Milliseconds(1));
   for (const std::uint32_t node : awaited_) {
     if (phase_ == Phase::kCutting) {
-      cluster_->Tell(
-          node, proto::CheckpointCut{.checkpoint = attempt_,
-                                     .clock = clock_,
-                                     .directory = opened_.path,
-                                     .base = opened_.base.has_value() ? opened_.base->name : "",
-                                     .bounded = facts_.IsBounded()});
+      tell_(node, proto::CheckpointCut{.checkpoint = attempt_,
+                                       .clock = clock_,
+                                       .directory = opened_.path,
+                                       .base = opened_.base.has_value() ? opened_.base->name : "",
+                                       .bounded = facts_.IsBounded()});
     } else {
-      cluster_->Tell(node, proto::CheckpointPrepare{.checkpoint = attempt_});
+      tell_(node, proto::CheckpointPrepare{.checkpoint = attempt_});
     }
   }
 }
@@ -158,8 +193,8 @@ void Checkpoints::OnWritten(std::uint32_t node, const proto::CheckpointWritten& 
     return TryAgain(written.result);
   }
   if (!written.result.ok()) {
-    return Fail(absl::Status(written.result.code(), absl::StrCat(cluster_->Describe(node), ": ",
-                                                                 written.result.message())));
+    return Fail(absl::Status(written.result.code(), absl::StrCat(members_->DescribeServer(node),
+                                                                 ": ", written.result.message())));
   }
   if (awaited_.erase(node) == 0) return;
   files_.insert(files_.end(), written.files.begin(), written.files.end());
@@ -184,7 +219,7 @@ absl::StatusOr<checkpoint::Manifest> Checkpoints::ManifestOf(bool whole) const {
   manifest.block_bytes = facts_.block_bytes;
   manifest.base = opened_.base;
   // Tables that were created meanwhile are in it as well.
-  manifest.tables = cluster_->GetFacts().tables;
+  manifest.tables = get_facts_().tables;
   for (std::uint32_t shard = 0; shard < facts_.num_shards; ++shard) {
     const std::string name = checkpoint::ShardFileName(shard);
     const auto file = by_name.find(name);
@@ -203,7 +238,7 @@ void Checkpoints::OnAllWritten() {
   absl::StatusOr<checkpoint::Manifest> manifest = ManifestOf(/*whole=*/true);
   if (!manifest.ok()) return TryAgain(manifest.status());
   phase_ = Phase::kFinishing;
-  disk_.Finish(opened_, *std::move(manifest), options_.keep,
+  disk_.Finish(opened_, *std::move(manifest), config_->checkpoint_keep,
                [self = self_, attempt = attempt_](absl::StatusOr<checkpoint::Manifest> finished) {
                  if (*self != nullptr && (*self)->attempt_ == attempt) {
                    (*self)->OnFinished(finished);
@@ -228,7 +263,7 @@ void Checkpoints::TryAgain(const absl::Status& why) {
   awaited_.clear();
   resend_at_ = Now() + pause_;
   loop_->After(pause_, [self = self_] {
-    if (*self != nullptr) (*self)->Tick((*self)->Now());
+    if (*self != nullptr) (*self)->Tick();
   });
   pause_ = std::min(pause_ * 2, kPauseMax);
 }
@@ -270,7 +305,8 @@ void Checkpoints::Over(const absl::StatusOr<Saved>& result) {
 
 absl::Status Checkpoints::TimedOut() const {
   const auto name = [this](std::string* text, std::uint32_t node) {
-    absl::StrAppend(text, cluster_->Describe(node), " (", cluster_->LastHeard(node), ")");
+    absl::StrAppend(text, members_->DescribeServer(node), " (", members_->LastHeard(node, Now()),
+                    ")");
   };
   std::string what = "no attempt succeeded";
   if (phase_ == Phase::kPreparing) {
@@ -279,27 +315,28 @@ absl::Status Checkpoints::TimedOut() const {
     what = absl::StrCat("not written by ", absl::StrJoin(awaited_, ", ", name),
                         ", which wait until all workers have reached clock ", clock_,
                         " (`leeway status` shows where each is), and for their disks");
-    const std::string worker = cluster_->MostSilentWorker();
+    const std::string worker = members_->MostSilentWorker(Now());
     if (!worker.empty()) absl::StrAppend(&what, "; of the workers the most silent is ", worker);
   } else if (phase_ == Phase::kOpening || phase_ == Phase::kFinishing) {
     what = "the scheduler waits for its disk";
   }
   return absl::DeadlineExceededError(absl::StrCat(
-      what, "; LEEWAY_CHECKPOINT_TIMEOUT_MS=", absl::ToInt64Milliseconds(options_.timeout),
-      " says how long it may take",
+      what, "; LEEWAY_CHECKPOINT_TIMEOUT_MS=",
+      absl::ToInt64Milliseconds(config_->checkpoint_timeout), " says how long it may take",
       trouble_.ok() ? "" : absl::StrCat(" (before that: ", trouble_.message(), ")")));
 }
 
 // ---- time passes ----
 
 bool Checkpoints::ServersHaveChanged() const {
-  const Facts now = cluster_->GetFacts();
+  const Facts now = get_facts_();
   return !now.ready.ok() || now.epoch != facts_.epoch || now.servers != facts_.servers;
 }
 
-void Checkpoints::Tick(absl::Time now) {
+void Checkpoints::Tick() {
   if (stopped_) return;
-  if (phase_ == Phase::kIdle) return LookWhetherDue(now);
+  const absl::Time now = Now();
+  if (phase_ == Phase::kIdle) return LookWhetherDue();
   if (now >= wishes_.front().deadline) return Fail(TimedOut());
   switch (phase_) {
     case Phase::kPausing:
@@ -310,7 +347,7 @@ void Checkpoints::Tick(absl::Time now) {
       if (ServersHaveChanged()) {
         TryAgain(absl::AbortedError("servers have come or gone, or shards have moved"));
       } else if (now >= resend_at_) {
-        SayAgain(now);
+        SayAgain();
       }
       break;
     case Phase::kIdle:
@@ -320,23 +357,26 @@ void Checkpoints::Tick(absl::Time now) {
   }
 }
 
-void Checkpoints::LookWhetherDue(absl::Time now) {
-  const bool by_time = options_.every > absl::ZeroDuration();
-  if (options_.directory.empty() || (!by_time && options_.every_clocks == 0)) return;
-  facts_ = cluster_->GetFacts();
+void Checkpoints::LookWhetherDue() {
+  const absl::Time now = Now();
+  const bool by_time = config_->checkpoint_every_s > 0;
+  if (config_->checkpoint_dir.empty() || (!by_time && config_->checkpoint_every_clocks == 0))
+    return;
+  facts_ = get_facts_();
   if (!facts_.ready.ok()) return;
   if (by_time) {
-    if (due_at_ == absl::InfiniteFuture()) due_at_ = now + options_.every;
+    if (due_at_ == absl::InfiniteFuture())
+      due_at_ = now + absl::Seconds(config_->checkpoint_every_s);
     if (now >= due_at_) return SavePeriodically();
   }
-  if (options_.every_clocks == 0 || now < ask_at_) return;
+  if (config_->checkpoint_every_clocks == 0 || now < ask_at_) return;
   ask_at_ = now + kAskClocksInterval;
   // A server that is asked to prepare reports the workers' clock.
   asking_clocks_ = true;
   ++attempt_;
   newest_clock_ = 0;
   awaited_ = {facts_.servers.begin(), facts_.servers.end()};
-  SayAgain(now);
+  SayAgain();
 }
 
 void Checkpoints::LookAtClocks(std::uint64_t newest_clock) {
@@ -344,13 +384,16 @@ void Checkpoints::LookAtClocks(std::uint64_t newest_clock) {
 }
 
 void Checkpoints::SavePeriodically() {
-  const bool full = saved_periodically_++ % std::max<std::uint64_t>(options_.full_every, 1) == 0;
+  const bool full =
+      saved_periodically_++ % std::max<std::uint64_t>(config_->checkpoint_full_every, 1) == 0;
   Save({.directory = "", .incremental = !full, .at = std::nullopt},
        [this](const absl::StatusOr<Saved>& saved) {
          // A failed one is due again after as long.
-         if (options_.every > absl::ZeroDuration()) due_at_ = Now() + options_.every;
+         if (config_->checkpoint_every_s > 0) {
+           due_at_ = Now() + absl::Seconds(config_->checkpoint_every_s);
+         }
          const std::uint64_t clock = saved.ok() ? saved->manifest.clock : newest_clock_;
-         due_clock_ = std::max(due_clock_, clock) + options_.every_clocks;
+         due_clock_ = std::max(due_clock_, clock) + config_->checkpoint_every_clocks;
          if (!saved.ok()) saved_periodically_ = 0;  // the next one is full
        });
 }

@@ -4,8 +4,8 @@
 // the clock had passed) it begins anew until its time is up. docs/checkpoint-format.md has the
 // protocol.
 //
-// Knows no network. Lives on the scheduler's loop; disks are waited for on another
-// (CheckpointDisk).
+// Saves on command, periodically and when all workers have left. Knows no network. Lives on the
+// scheduler's loop; disks are waited for on another (CheckpointDisk).
 #ifndef LEEWAY_SCHEDULER_CHECKPOINTS_CHECKPOINTS_H_
 #define LEEWAY_SCHEDULER_CHECKPOINTS_CHECKPOINTS_H_
 
@@ -23,9 +23,12 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "checkpoint/manifest.h"
+#include "leeway/config.h"
 #include "proto/messages/messages.h"
 #include "runtime/loop/loop.h"
+#include "scheduler/admin/admin_service.h"
 #include "scheduler/checkpoints/checkpoint_disk.h"
+#include "scheduler/members/membership_table.h"
 
 namespace leeway::scheduler {
 
@@ -47,25 +50,8 @@ class Checkpoints {
 
     bool IsBounded() const;  // or may be
   };
-  class Cluster {
-   public:
-    virtual ~Cluster() = default;
-    virtual Facts GetFacts() const = 0;
-    virtual std::string Describe(std::uint32_t node) const = 0;
-    virtual std::string LastHeard(std::uint32_t node) const = 0;  // "last heard 3s ago"
-    // The living worker that has not been heard for longest, and since when; empty: there is none.
-    virtual std::string MostSilentWorker() const = 0;
-    virtual void Tell(std::uint32_t node, const proto::AnyMessage& message) = 0;
-  };
-  struct Options {
-    std::string directory = {};                   // where nobody names one; empty: none
-    absl::Duration every = absl::ZeroDuration();  // 0: not by time
-    std::uint64_t every_clocks = 0;               // 0: not by clocks
-    std::uint64_t keep = 0;                       // 0: all
-    std::uint64_t full_every = 1;                 // of those by time or clocks
-    absl::Duration timeout = absl::Minutes(10);
-    absl::Duration resend_interval = absl::Seconds(2);
-  };
+  using GetFacts = std::function<Facts()>;
+  using Tell = std::function<void(std::uint32_t node, const proto::AnyMessage& message)>;
   // A checkpoint that has been saved.
   struct Saved {
     std::string path;
@@ -73,13 +59,15 @@ class Checkpoints {
   };
   using Done = std::function<void(const absl::StatusOr<Saved>&)>;
 
-  Checkpoints(runtime::Host* host, runtime::Loop* loop, Cluster* cluster, Options options);
+  // All outlive it.
+  Checkpoints(const Config* config, runtime::Host* host, runtime::Loop* loop,
+              const MembershipTable* members, GetFacts facts, Tell tell);
   ~Checkpoints();
   Checkpoints(const Checkpoints&) = delete;
   Checkpoints& operator=(const Checkpoints&) = delete;
 
   struct Wish {
-    std::string directory;  // empty: the one of the options
+    std::string directory;  // empty: LEEWAY_CHECKPOINT_DIR
     bool incremental = false;
     std::optional<std::uint64_t> at =
         {};               // a clock at which workers wait; taken if that is possible
@@ -90,11 +78,14 @@ class Checkpoints {
   void NumberFrom(std::uint64_t generation) { attempt_ = generation << 32; }
   // Saves a checkpoint after those asked for before. At most kSavesWaitingMax wait.
   void Save(Wish wish, Done done);
+  // checkpoint-save [FOLDER [incremental] [at:CLOCK]]. Answered once it is saved.
+  void SaveCommand(const AdminService::Arguments& arguments, const AdminService::Answer& answer);
 
+  // From servers.
   void OnPrepared(std::uint32_t node, const proto::CheckpointPrepared& prepared);
   void OnWritten(std::uint32_t node, const proto::CheckpointWritten& written);
   // To be called often: begins checkpoints that are due, and resends unanswered requests.
-  void Tick(absl::Time now);
+  void Tick();
   // The cluster ends: nothing more is begun.
   void Stop();
 
@@ -143,18 +134,20 @@ class Checkpoints {
   void Fail(const absl::Status& reason);
   absl::Status WithBytesNeeded(const absl::Status& why) const;
   void Over(const absl::StatusOr<Saved>& result);
-  void SayAgain(absl::Time now);
+  void SayAgain();
   absl::Status TimedOut() const;
   bool ServersHaveChanged() const;
-  void LookWhetherDue(absl::Time now);
+  void LookWhetherDue();
   void LookAtClocks(std::uint64_t newest_clock);
   void SavePeriodically();
   absl::Time Now() const { return loop_->Now(); }
 
+  const Config* const config_;
   runtime::Loop* const loop_;
   runtime::Host* const host_;
-  Cluster* const cluster_;
-  const Options options_;
+  const MembershipTable* const members_;
+  const GetFacts get_facts_;
+  const Tell tell_;
   bool stopped_ = false;
   std::deque<Waiting> wishes_;  // the first one is being seen to
 

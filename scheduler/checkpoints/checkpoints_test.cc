@@ -22,20 +22,42 @@ using testing::IsEmpty;
 
 constexpr char kDirectory[] = "saved";
 constexpr std::uint32_t kShards = 3;
+constexpr std::uint32_t kFirst = 2;  // the node of the first server
 
-// Two servers with shards 0, 1 and 2, which answer at once, as the test wants it.
-class CheckpointsTest : public ::testing::Test, public Checkpoints::Cluster {
+// Two servers, nodes 2 and 3, with shards 0, 1 and 2, which answer at once, as the test wants it.
+class CheckpointsTest : public ::testing::Test {
  protected:
-  void Start(Checkpoints::Options options) {
-    options.timeout = absl::Seconds(20);
-    options.resend_interval = absl::Seconds(1);
-    checkpoints_ =
-        std::make_unique<Checkpoints>(host_.get(), runner_->loop(), this, std::move(options));
+  struct Options {
+    std::string directory = {};
+    std::uint64_t every_s = 0, every_clocks = 0, keep = 0, full_every = 1;
+  };
+  void Start(const Options& options) {
+    config_.checkpoint_dir = options.directory;
+    config_.checkpoint_every_s = options.every_s;
+    config_.checkpoint_every_clocks = options.every_clocks;
+    config_.checkpoint_keep = options.keep;
+    config_.checkpoint_full_every = options.full_every;
+    config_.checkpoint_timeout = absl::Seconds(20);
+    config_.resend_interval = absl::Seconds(1);
+    for (const Role role : {Role::kServer, Role::kServer, Role::kWorker}) Admit(role);
+    checkpoints_ = std::make_unique<Checkpoints>(
+        &config_, host_.get(), runner_->loop(), &members_, [this] { return facts_; },
+        [this](std::uint32_t node, const proto::AnyMessage& message) { Tell(node, message); });
     Tick();
+  }
+  void Admit(Role role) {
+    proto::Join join;
+    join.role = role;
+    join.elastic = true;
+    if (role == Role::kServer) join.endpoints = {"sim://server/0"};
+    van::Identity identity;
+    identity.role = role;
+    identity.incarnation = members_.next_id();
+    (*members_.Admit(join, identity))->heard = runner_->loop()->Now();
   }
   ~CheckpointsTest() override { checkpoints_.reset(); }
   void Tick() {
-    checkpoints_->Tick(runner_->loop()->Now());
+    checkpoints_->Tick();
     runner_->loop()->After(absl::Milliseconds(100), [this] { Tick(); });
   }
 
@@ -49,11 +71,7 @@ class CheckpointsTest : public ::testing::Test, public Checkpoints::Cluster {
   }
 
   // ---- the cluster ----
-  Checkpoints::Facts GetFacts() const override { return facts_; }
-  std::string Describe(std::uint32_t node) const override { return absl::StrCat("server ", node); }
-  std::string LastHeard(std::uint32_t) const override { return "last heard 3s ago"; }
-  std::string MostSilentWorker() const override { return "worker 7, last heard 9s ago"; }
-  void Tell(std::uint32_t node, const proto::AnyMessage& message) override {
+  void Tell(std::uint32_t node, const proto::AnyMessage& message) {
     if (lost_messages_ > 0) {
       --lost_messages_;
       return;
@@ -61,7 +79,8 @@ class CheckpointsTest : public ::testing::Test, public Checkpoints::Cluster {
     if (silent_.contains(node)) return;
     if (const auto* prepare = std::get_if<proto::CheckpointPrepare>(&message)) {
       runner_->loop()->Post([this, node, id = prepare->checkpoint] {
-        checkpoints_->OnPrepared(node, {.checkpoint = id, .fastest_clock = fastest_ + node});
+        checkpoints_->OnPrepared(node,
+                                 {.checkpoint = id, .fastest_clock = fastest_ + node - kFirst});
       });
     } else if (const auto* cut = std::get_if<proto::CheckpointCut>(&message)) {
       cuts_.push_back(*cut);
@@ -77,7 +96,7 @@ class CheckpointsTest : public ::testing::Test, public Checkpoints::Cluster {
     } else if (!failure_.ok()) {
       written.result = failure_;
     } else {
-      for (std::uint32_t shard = node; shard < kShards; shard += 2) {
+      for (std::uint32_t shard = node - kFirst; shard < kShards; shard += 2) {
         if (shard == missing_shard_) continue;
         const std::string name = checkpoint::ShardFileName(shard);
         auto file = host_->files()->Create(checkpoint::JoinPath(cut.directory, name));
@@ -103,12 +122,14 @@ class CheckpointsTest : public ::testing::Test, public Checkpoints::Cluster {
   runtime::SimWorld world_{1};
   std::unique_ptr<runtime::Host> host_ = world_.NewHost("scheduler");
   std::unique_ptr<runtime::LoopRunner> runner_ = host_->Spawn("loop");
+  MembershipTable members_{2, 1};
+  Config config_;
   Checkpoints::Facts facts_{.ready = absl::OkStatus(),
                             .cluster = 77,
                             .epoch = 1,
                             .num_shards = kShards,
                             .block_bytes = 1 << 20,
-                            .servers = {0, 1},
+                            .servers = {kFirst, kFirst + 1},
                             .tables = {{.id = 1, .spec = TableSpec::Dense("w", {10})}}};
   std::uint64_t fastest_ = 40;
   std::optional<std::uint64_t> at_;
@@ -224,11 +245,11 @@ TEST_F(CheckpointsTest, AServersErrorIsReported) {
 
 TEST_F(CheckpointsTest, AMissingServerIsNamed) {
   Start({});
-  silent_ = {1};
+  silent_ = {kFirst + 1};
   const auto saved = Save();
   EXPECT_EQ(saved.status().code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_THAT(std::string(saved.status().message()),
-              HasSubstr("not heard from server 1 (last heard 3s ago)"));
+              HasSubstr("not heard from server 1 (last heard "));
   EXPECT_THAT(std::string(saved.status().message()), HasSubstr("LEEWAY_CHECKPOINT_TIMEOUT_MS"));
 }
 
@@ -238,7 +259,8 @@ TEST_F(CheckpointsTest, TheWorkerThatHoldsUpTheClockIsNamed) {
   const auto saved = Save();
   EXPECT_EQ(saved.status().code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_THAT(std::string(saved.status().message()), HasSubstr("until all workers have reached"));
-  EXPECT_THAT(std::string(saved.status().message()), HasSubstr("worker 7, last heard 9s ago"));
+  EXPECT_THAT(std::string(saved.status().message()),
+              HasSubstr("the most silent is worker 0, last heard "));
 }
 
 TEST_F(CheckpointsTest, AFolderThatIsNotSharedIsFound) {
@@ -249,9 +271,9 @@ TEST_F(CheckpointsTest, AFolderThatIsNotSharedIsFound) {
 
 TEST_F(CheckpointsTest, WhenAServerGoesItBeginsAnew) {
   Start({});
-  silent_ = {1};
+  silent_ = {kFirst + 1};
   runner_->loop()->After(absl::Seconds(3), [this] {
-    facts_.servers = {0};
+    facts_.servers = {kFirst};
     facts_.epoch = 2;
     facts_.num_shards = 1;
   });
@@ -324,7 +346,7 @@ TEST_F(CheckpointsTest, FilesOfAnotherAttemptDoNotCount) {
   proto::CheckpointCut before = cuts_.back();
   --before.checkpoint;
   runner_->loop()->Post([&] {
-    for (const std::uint32_t node : {0, 1}) Write(node, before);
+    for (const std::uint32_t node : {kFirst, kFirst + 1}) Write(node, before);
   });
   world_.RunFor(absl::Milliseconds(50));
   EXPECT_FALSE(saved.has_value());
@@ -358,7 +380,7 @@ TEST_F(CheckpointsTest, OldOnesAreRemovedOnlyOnceTheNextIsThere) {
 
 TEST_F(CheckpointsTest, TooManyThatWaitAreRefused) {
   Start({});
-  silent_ = {0, 1};
+  silent_ = {kFirst, kFirst + 1};
   absl::Status last;
   for (std::size_t i = 0; i <= kSavesWaitingMax; ++i) {
     checkpoints_->Save({.directory = kDirectory},
@@ -381,7 +403,7 @@ TEST_F(CheckpointsTest, OnesThatAreAskedForTogetherComeOneAfterAnother) {
 }
 
 TEST_F(CheckpointsTest, ByTimeAndTheNewestAreKept) {
-  Start({.directory = kDirectory, .every = absl::Seconds(10), .keep = 2});
+  Start({.directory = kDirectory, .every_s = 10, .keep = 2});
   world_.RunFor(absl::Seconds(65));
   EXPECT_THAT(Names(), ElementsAre(checkpoint::CheckpointName(5), checkpoint::CheckpointName(6)));
 }
@@ -423,7 +445,7 @@ TEST_F(CheckpointsTest, AfterTheLastNumberThereIsNone) {
 
 TEST_F(CheckpointsTest, TimeCountsFromWhenThereIsSomethingToSave) {
   facts_.ready = absl::UnavailableError("the cluster is not complete");
-  Start({.directory = kDirectory, .every = absl::Seconds(10)});
+  Start({.directory = kDirectory, .every_s = 10});
   world_.RunFor(absl::Seconds(100));
   facts_.ready = absl::OkStatus();
   world_.RunFor(absl::Seconds(9));
@@ -448,7 +470,7 @@ TEST_F(CheckpointsTest, ByClocks) {
 }
 
 TEST_F(CheckpointsTest, SomeFullOnesAndWhatWasAdded) {
-  Start({.directory = kDirectory, .every = absl::Seconds(10), .keep = 1, .full_every = 3});
+  Start({.directory = kDirectory, .every_s = 10, .keep = 1, .full_every = 3});
   world_.RunFor(absl::Seconds(55));
   // 4 is full, 5 adds to it; 1 to 3 are not needed any more.
   EXPECT_THAT(Names(), ElementsAre(checkpoint::CheckpointName(4), checkpoint::CheckpointName(5)));
@@ -476,7 +498,7 @@ TEST_F(CheckpointsTest, ADiskThatFailsLeavesWhatIsThere) {
 
 TEST_F(CheckpointsTest, WhenTheClusterEndsWaitingSavesFail) {
   Start({});
-  silent_ = {0, 1};
+  silent_ = {kFirst, kFirst + 1};
   absl::Status told;
   checkpoints_->Save({.directory = kDirectory},
                      [&](const auto& result) { told = result.status(); });
@@ -488,7 +510,7 @@ TEST_F(CheckpointsTest, WhenTheClusterEndsWaitingSavesFail) {
 // A server may have been writing there still.
 TEST_F(CheckpointsTest, FilesThatCouldNotBeRemovedAreRemovedBeforeTheNextOne) {
   Start({});
-  silent_ = {0, 1};
+  silent_ = {kFirst, kFirst + 1};
   checkpoints_->Save({.directory = kDirectory}, [](const auto&) {});
   world_.RunFor(absl::Milliseconds(300));
   const std::string foreign = "saved/ckpt-00000001/notes";
@@ -527,10 +549,10 @@ TEST_F(CheckpointsTest, AnAttemptThatIsTriedAgainLeavesNothing) {
 // The workers may have gone on since.
 TEST_F(CheckpointsTest, ClocksThatWereToldBeforeAnAttemptDoNotCount) {
   Start({});
-  silent_ = {0, 1};
+  silent_ = {kFirst, kFirst + 1};
   checkpoints_->Save({.directory = kDirectory}, [](const auto&) {});
   world_.RunFor(absl::Milliseconds(500));
-  for (const std::uint32_t node : {0u, 1u}) {
+  for (const std::uint32_t node : {kFirst, kFirst + 1}) {
     checkpoints_->OnPrepared(node, {.checkpoint = 0, .fastest_clock = 5});
   }
   silent_.clear();

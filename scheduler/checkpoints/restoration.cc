@@ -1,17 +1,15 @@
 #include "scheduler/checkpoints/restoration.h"
 
 #include <algorithm>
-#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "checkpoint/folder.h"
-#include "checkpoint/manifest.h"
 #include "proto/messages/limits.h"
 #include "runtime/base/format_duration.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/log/log.h"
-#include "scheduler/members/membership_table.h"
 
 namespace leeway::scheduler {
 namespace {
@@ -30,85 +28,137 @@ absl::StatusOr<checkpoint::Manifest> ReadNewest(runtime::FileSystem* files,
 
 }  // namespace
 
-absl::Status Restoration::Open(runtime::FileSystem* files, const std::string& wanted) {
-  absl::StatusOr<checkpoint::Manifest> manifest = ReadNewest(files, wanted, &state_.path);
+Restoration::Restoration(const Config* config, runtime::Host* host, runtime::Loop* loop,
+                         const MembershipTable* members, NodeSender* sender, ClusterMaps* maps,
+                         TableService* tables, ClusterLife* life)
+    : config_(config),
+      host_(host),
+      loop_(loop),
+      members_(members),
+      sender_(sender),
+      maps_(maps),
+      tables_(tables),
+      life_(life) {}
+
+absl::Status Restoration::Open(bool restarted) {
+  if (restarted ? !wanted() : config_->restore.empty()) return absl::OkStatus();
+  const std::string path = restarted ? state_.path : config_->restore;
+  const absl::StatusOr<checkpoint::Manifest> manifest =
+      ReadNewest(host_->files(), path, &state_.path);
   if (!manifest.ok()) {
     return absl::Status(manifest.status().code(),
-                        absl::StrCat("LEEWAY_RESTORE=", wanted, ": ", manifest.status().message()));
+                        absl::StrCat("LEEWAY_RESTORE=", path, ": ", manifest.status().message()));
   }
   state_.checksum = manifest->checksum;
   state_.clock = manifest->clock;
-  block_bytes_ = manifest->block_bytes;
-  for (const checkpoint::TableEntry& table : manifest->tables) {
-    tables_.push_back(
-        {.id = table.id, .spec = table.spec, .combine = table.combine, .installed = true});
-    next_table_ = std::max(next_table_, table.id + 1);
-  }
   runtime::LogInfo("the cluster will start from ", state_.path, ": clock ", state_.clock, ", ",
-                   tables_.size(), " tables, ", manifest->bytes(), " bytes",
+                   manifest->tables.size(), " tables, ", manifest->bytes(), " bytes",
                    manifest->base.has_value() ? " and what it builds on" : "");
+  if (restarted) return absl::OkStatus();
+  if (manifest->block_bytes != config_->block_bytes) {
+    return absl::FailedPreconditionError(absl::StrCat("LEEWAY_BLOCK_BYTES=", config_->block_bytes,
+                                                      ", but the blocks of ", state_.path, " have ",
+                                                      manifest->block_bytes, ": set it alike"));
+  }
+  TakeTables(*manifest);
   return absl::OkStatus();
 }
 
-void Restoration::Begin(const std::vector<std::uint32_t>& servers, std::uint64_t request,
-                        absl::Time now) {
+void Restoration::TakeTables(const checkpoint::Manifest& manifest) {
+  std::vector<TableCatalogue::Entry> tables;
+  std::uint32_t next_table = 1;
+  for (const checkpoint::TableEntry& table : manifest.tables) {
+    tables.push_back({.id = table.id,
+                      .spec = table.spec,
+                      .combine = table.combine,
+                      .installed = true,
+                      .untouched = true});
+    next_table = std::max(next_table, table.id + 1);
+  }
+  tables_->catalogue()->Restore(tables, next_table);
+}
+
+void Restoration::LoadIfWanted() {
+  if (!wanted()) return;
+  maps_->publisher()->HoldWorkers(true, Now());
+  const std::vector<std::uint32_t> servers = members_->AliveIds(Role::kServer);
   loading_ = true;
-  request_ = request;
+  request_ = std::max<std::uint64_t>(1, host_->Random());
   servers_ = servers.size();
   preparing_ = waiting_ = {servers.begin(), servers.end()};
-  deadline_ = now + timeout_;
+  deadline_ = Now() + config_->checkpoint_timeout;
   resend_at_ = absl::InfiniteFuture();
+  for (const std::uint32_t server : servers) tables_->PrepareServer(server);
 }
 
-void Restoration::Prepared(std::uint32_t server) { preparing_.erase(server); }
+void Restoration::ServerPrepared(std::uint32_t server) {
+  preparing_.erase(server);
+  LoadIfPrepared();
+}
 
-void Restoration::Load(absl::Time now) {
+void Restoration::LoadIfPrepared() {
   if (!loading_ || !preparing_.empty() || resend_at_ != absl::InfiniteFuture()) return;
-  Ask(now);
+  if (maps_->ServersHaveNewest()) Ask();
 }
 
-void Restoration::Ask(absl::Time now) {
-  resend_at_ = now + resend_interval_;
+void Restoration::Ask() {
+  resend_at_ = Now() + std::max(config_->resend_interval, absl::Milliseconds(1));
   for (const std::uint32_t server : waiting_) {
-    tell_(server, proto::RestoreShards{
-                      .request = request_, .directory = state_.path, .checksum = state_.checksum});
+    sender_->SendToNode(
+        server, proto::RestoreShards{
+                    .request = request_, .directory = state_.path, .checksum = state_.checksum});
   }
 }
 
-absl::Status Restoration::OnReply(std::uint32_t server, const proto::RestoreShardsReply& reply) {
-  if (!loading_ || reply.request != request_ || waiting_.erase(server) == 0) {
-    return absl::OkStatus();
-  }
+void Restoration::OnLoaded(std::uint32_t server, const proto::RestoreShardsReply& reply) {
+  if (!loading_ || reply.request != request_ || waiting_.erase(server) == 0) return;
   if (!reply.result.ok()) {
     loading_ = false;
-    return absl::Status(reply.result.code(),
-                        absl::StrCat("the cluster cannot start from ", state_.path, ": ",
-                                     describe_(server), ": ", reply.result.message()));
+    return Fail(
+        absl::Status(reply.result.code(),
+                     absl::StrCat("the cluster cannot start from ", state_.path, ": ",
+                                  members_->DescribeServer(server), ": ", reply.result.message())));
   }
-  if (!waiting_.empty()) return absl::OkStatus();
+  if (!waiting_.empty()) return;
   loading_ = false;
   state_.loaded = true;
   runtime::LogInfo("the cluster starts from ", state_.path, " at clock ", state_.clock);
-  return absl::OkStatus();
+  maps_->publisher()->HoldWorkers(false, Now());
 }
 
-absl::Status Restoration::Tick(absl::Time now) {
-  if (!loading_) return absl::OkStatus();
-  if (now >= deadline_) {
+bool Restoration::FailIfLoading(const std::string& why) {
+  if (!loading_) return false;
+  Fail(absl::UnavailableError(
+      absl::StrCat("the cluster cannot start from ", state_.path, ": ", why)));
+  return true;
+}
+
+void Restoration::Tick() {
+  if (!loading_) return;
+  if (Now() >= deadline_) {
     loading_ = false;
-    std::vector<std::string> names;
-    for (const std::uint32_t server : waiting_) {
-      if (names.size() < kNamedMax) names.push_back(describe_(server));
-    }
-    return absl::DeadlineExceededError(absl::StrCat(
-        "the cluster cannot start from ", state_.path, ": not loaded within ",
-        runtime::FormatDuration(timeout_), " (LEEWAY_CHECKPOINT_TIMEOUT_MS) by ",
-        absl::StrJoin(names, ", "),
-        waiting_.size() > kNamedMax ? absl::StrCat(" and ", waiting_.size() - kNamedMax, " more")
-                                    : ""));
+    return Fail(TimedOut());
   }
-  if (now >= resend_at_) Ask(now);
-  return absl::OkStatus();
+  if (Now() >= resend_at_) Ask();
+}
+
+absl::Status Restoration::TimedOut() const {
+  std::vector<std::string> names;
+  for (const std::uint32_t server : waiting_) {
+    if (names.size() < kNamedMax) names.push_back(members_->DescribeServer(server));
+  }
+  return absl::DeadlineExceededError(absl::StrCat(
+      "the cluster cannot start from ", state_.path, ": not loaded within ",
+      runtime::FormatDuration(config_->checkpoint_timeout), " (LEEWAY_CHECKPOINT_TIMEOUT_MS) by ",
+      absl::StrJoin(names, ", "),
+      waiting_.size() > kNamedMax ? absl::StrCat(" and ", waiting_.size() - kNamedMax, " more")
+                                  : ""));
+}
+
+void Restoration::Fail(const absl::Status& why) {
+  if (!life_->running()) return;
+  runtime::LogError(why.message());
+  life_->Fail(why);
 }
 
 std::string Restoration::Progress() const {

@@ -3,22 +3,26 @@
 // the workers get the map. A server that fails meanwhile ends the cluster: nothing has been trained
 // yet, and a part of a model is of no use.
 //
-// Knows no network: messages go out through `tell`. Lives on the scheduler's loop.
+// Lives on the scheduler's loop.
 #ifndef LEEWAY_SCHEDULER_CHECKPOINTS_RESTORATION_H_
 #define LEEWAY_SCHEDULER_CHECKPOINTS_RESTORATION_H_
 
 #include <cstdint>
-#include <functional>
 #include <set>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "checkpoint/manifest.h"
+#include "leeway/config.h"
 #include "proto/messages/messages.h"
-#include "runtime/files/file_system.h"
-#include "scheduler/tables/table_catalogue.h"
+#include "runtime/loop/loop.h"
+#include "scheduler/maps/cluster_maps.h"
+#include "scheduler/members/cluster_life.h"
+#include "scheduler/members/membership_table.h"
+#include "scheduler/members/node_sender.h"
+#include "scheduler/tables/table_service.h"
 
 namespace leeway::scheduler {
 
@@ -32,53 +36,49 @@ class Restoration {
     bool loaded = false;         // by all servers
     friend bool operator==(const State&, const State&) = default;
   };
-  using Tell = std::function<void(std::uint32_t node, const proto::AnyMessage& message)>;
-  using Describe = std::function<std::string(std::uint32_t node)>;
+  // All outlive it.
+  Restoration(const Config* config, runtime::Host* host, runtime::Loop* loop,
+              const MembershipTable* members, NodeSender* sender, ClusterMaps* maps,
+              TableService* tables, ClusterLife* life);
 
-  Restoration(absl::Duration timeout, absl::Duration resend_interval, Tell tell, Describe describe)
-      : timeout_(timeout),
-        resend_interval_(resend_interval),
-        tell_(std::move(tell)),
-        describe_(std::move(describe)) {}
-
-  // Reads the checkpoint; before any node has joined. The error names the file.
-  absl::Status Open(runtime::FileSystem* files, const std::string& path);
   // Goes on where another scheduler was.
   void GoOnFrom(State state) { state_ = std::move(state); }
-
-  // The cluster is complete: waits until these servers are prepared, and loads.
-  void Begin(const std::vector<std::uint32_t>& servers, std::uint64_t request, absl::Time now);
-  // The server has all tables.
-  void Prepared(std::uint32_t server);
-  // The servers have the map: they are asked to load, if they have the tables and were not asked
-  // yet.
-  void Load(absl::Time now);
-  // OK: the answer was taken; `loading` tells whether that was the last.
-  absl::Status OnReply(std::uint32_t server, const proto::RestoreShardsReply& reply);
-  // Asks again; an error once its time is up, which names the servers that it waited for.
-  absl::Status Tick(absl::Time now);
+  // Before any node can connect: opens LEEWAY_RESTORE or, if the scheduler was `restarted`, the
+  // checkpoint that the servers had not loaded. The error names the setting or the file.
+  absl::Status Open(bool restarted);
+  // The cluster is complete, or goes on after a restart: servers are asked to load, if they have
+  // not done so. Workers get no map meanwhile.
+  void LoadIfWanted();
+  void ServerPrepared(std::uint32_t server);  // it has all tables
+  void LoadIfPrepared();                      // servers may have the newest map
+  void OnLoaded(std::uint32_t server, const proto::RestoreShardsReply& reply);
+  // A server has gone, for that reason: ends the cluster if it was loading. False: it was not.
+  bool FailIfLoading(const std::string& why);
+  // To be called often: asks again, and ends the cluster once the time is up.
+  void Tick();
 
   const State& state() const { return state_; }
-  bool wanted() const { return !state_.path.empty() && !state_.loaded; }
   bool loading() const { return loading_; }
-  // The tables of the checkpoint, and the next free id.
-  const std::vector<TableCatalogue::Entry>& tables() const { return tables_; }
-  std::uint32_t next_table() const { return next_table_; }
-  std::uint64_t block_bytes() const { return block_bytes_; }
   // How many servers have loaded, of how many: for people.
   std::string Progress() const;
 
  private:
-  void Ask(absl::Time now);
+  bool wanted() const { return !state_.path.empty() && !state_.loaded; }
+  void TakeTables(const checkpoint::Manifest& manifest);
+  void Ask();
+  absl::Status TimedOut() const;
+  void Fail(const absl::Status& why);
+  absl::Time Now() const { return loop_->Now(); }
 
-  const absl::Duration timeout_, resend_interval_;
-  const Tell tell_;
-  const Describe describe_;
+  const Config* const config_;
+  runtime::Host* const host_;
+  runtime::Loop* const loop_;
+  const MembershipTable* const members_;
+  NodeSender* const sender_;
+  ClusterMaps* const maps_;
+  TableService* const tables_;
+  ClusterLife* const life_;
   State state_;
-  std::vector<TableCatalogue::Entry> tables_;
-  std::uint32_t next_table_ = 1;
-  std::uint64_t block_bytes_ = 0;
-
   bool loading_ = false;
   std::uint64_t request_ = 0;
   std::size_t servers_ = 0;

@@ -177,15 +177,17 @@ TEST_F(RestorationTest, AServerThatDoesNotLoadInTimeIsNamed) {
 }
 
 // A reply to the request of a scheduler before this one.
-TEST(RestorationOfServersTest, AReplyToAnotherRequestDoesNotCount) {
-  Restoration restoration(
-      absl::Minutes(1), absl::Seconds(1), [](std::uint32_t, const proto::AnyMessage&) {},
-      [](std::uint32_t) { return std::string("a server"); });
-  restoration.Begin({2}, /*request=*/5, absl::UnixEpoch());
-  EXPECT_TRUE(restoration.OnReply(2, {.request = 4}).ok());
-  EXPECT_TRUE(restoration.loading());
-  EXPECT_TRUE(restoration.OnReply(2, {.request = 5}).ok());
-  EXPECT_FALSE(restoration.loading());
+TEST_F(RestorationTest, AReplyToAnotherRequestDoesNotCount) {
+  Start();
+  TestNode* const server = cluster_.servers[1];
+  server->answers_loads = false;
+  ASSERT_TRUE(cluster_.RunUntil([&] { return ServersLoad(); }));
+  const std::uint64_t request = server->loads.front().request;
+  server->Say(proto::RestoreShardsReply{.request = request - 1});
+  cluster_.world.RunFor(absl::Seconds(1));
+  EXPECT_FALSE(WorkersHaveTheMap());
+  server->Say(proto::RestoreShardsReply{.request = request});
+  EXPECT_TRUE(cluster_.RunUntil([&] { return WorkersHaveTheMap(); }));
 }
 
 TEST_F(RestorationTest, ASchedulerThatComesBackMeanwhileLoadsAgain) {

@@ -31,15 +31,16 @@ void ClusterEnd::SaveAndEnd() {
   if (!s_->config->checkpoint_at_end) return EndInOrder(absl::OkStatus());
   saves_at_end_ = true;
   runtime::LogInfo("all workers have left: a checkpoint is saved (LEEWAY_CHECKPOINT_AT_END)");
-  s_->checkpoints->SaveAtEnd([this](const absl::Status& saved) {
+  Checkpoints::Wish wish;
+  wish.at_end = true;
+  s_->checkpoints->Save(std::move(wish), [this](const absl::StatusOr<Checkpoints::Saved>& saved) {
     saves_at_end_ = false;
     if (!running() || !s_->members->Alive(Role::kWorker).empty()) return;
-    EndInOrder(saved.ok()
-                   ? absl::OkStatus()
-                   : absl::Status(saved.code(), absl::StrCat("the checkpoint at the end "
-                                                             "(LEEWAY_CHECKPOINT_AT_END) was not "
-                                                             "saved: ",
-                                                             saved.message())));
+    EndInOrder(saved.ok() ? absl::OkStatus()
+                          : absl::Status(saved.status().code(),
+                                         absl::StrCat("the checkpoint at the end "
+                                                      "(LEEWAY_CHECKPOINT_AT_END) was not saved: ",
+                                                      saved.status().message())));
   });
 }
 
@@ -95,7 +96,7 @@ void ClusterEnd::SendShutdown() {
     const Node* node = s_->members->Find(id);
     if (node != nullptr && node->alive()) s_->sender->SendTo(*node, proto::Shutdown{word()});
   }
-  for (const Node* reader : s_->readers->All()) {
+  for (const Node* reader : s_->members->readers().All()) {
     s_->sender->SendTo(*reader, proto::Shutdown{word()});
   }
   resend_timer_.SetBy(s_->Now() + kEndingResendInterval);

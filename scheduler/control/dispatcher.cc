@@ -11,6 +11,16 @@
 #include "scheduler/control/recovery.h"
 
 namespace leeway::scheduler {
+namespace {
+
+template <class... Functions>
+struct Overloaded : Functions... {
+  using Functions::operator()...;
+};
+template <class... Functions>
+Overloaded(Functions...) -> Overloaded<Functions...>;
+
+}  // namespace
 
 // ---- connections ----
 
@@ -64,20 +74,19 @@ void Dispatcher::OnMessage(van::PeerId peer, van::Message raw) {
   if (sender.node != nullptr && sender.node->role != sender.identity.role) sender.node = nullptr;
   if (sender.node != nullptr && sender.node->alive()) {
     Receive(peer, *sender.node);
-    s_->liveness->Heard(sender.node->id);
+    s_->liveness->Heard(sender.node);
     // On a new connection the messages that waited to be sent come before Join, and are answered
     // as well.
     const bool beats = std::holds_alternative<proto::Heartbeat>(*message);
     if (sender.node->peer == 0 && !beats) sender.node->peer = peer;
     if (beats) sender.node->pulse = peer;
   }
-  std::visit([&](const auto& value) { On(sender, value); }, *message);
+  Handle(sender, *message);
 }
 
-template <class Message>
-void Dispatcher::On(const Sender& sender, const Message& message) {
+void Dispatcher::Forbidden(const Sender& sender, absl::string_view message) {
   const absl::Status why = absl::InvalidArgumentError(
-      absl::StrCat("a ", proto::NameOf(message), " is nothing one says to a scheduler"));
+      absl::StrCat("a ", message, " is nothing one says to a scheduler"));
   s_->errors->Note(ProtocolErrors::Kind::kForbidden, why.message(), sender.peer);
   s_->sender->van()->Disconnect(sender.peer, why);
 }
@@ -94,21 +103,60 @@ bool Dispatcher::IsMember(const Sender& sender, Role role) {
   return false;
 }
 
-// ---- members and maps ----
-
-void Dispatcher::On(const Sender& sender, const proto::Join& join) {
-  s_->member_service->OnJoin(sender, join);
+void Dispatcher::Handle(const Sender& sender, const proto::AnyMessage& message) {
+  const auto from_worker = [&] { return IsMember(sender, Role::kWorker); };
+  const auto from_server = [&] { return IsMember(sender, Role::kServer); };
+  const Node* const node = sender.node;
+  std::visit(
+      Overloaded{
+          [&](const proto::Join& join) { s_->member_service->OnJoin(sender, join); },
+          [&](const proto::Heartbeat& beat) { s_->member_service->OnHeartbeat(sender, beat); },
+          [&](const proto::Leave& leave) { s_->member_service->OnLeave(sender, leave); },
+          [&](const proto::MapAck& ack) { OnMapAck(sender, ack); },
+          [&](const proto::StatusRequest& request) { Answer(sender, request); },
+          [&](const proto::Admin& admin) {
+            s_->admin->OnAdmin(sender.peer, sender.identity.incarnation, admin);
+          },
+          [&](const proto::BarrierEnter& enter) {
+            if (from_worker()) s_->barriers->Enter(*node, enter);
+          },
+          [&](const proto::CreateTable& create) {
+            if (from_worker()) s_->tables->OnCreate(*node, create);
+          },
+          [&](const proto::OpenTable& open) {
+            const bool is_reader = node != nullptr && node->role == Role::kReader;
+            if (is_reader || from_worker()) s_->tables->OnOpen(*node, open);
+          },
+          [&](const proto::CodecReport& report) {
+            if (from_worker()) s_->codecs->OnReport(node->id, report);
+          },
+          [&](const proto::InstallTableReply& reply) {
+            if (from_server()) s_->tables->OnInstalled(node->id, reply);
+          },
+          [&](const proto::ReplicaReady& ready) {
+            if (from_server()) s_->chains->OnReady(*node, ready);
+          },
+          [&](const proto::LoadReport& report) {
+            if (from_server()) s_->chains->OnLoads(*node, report);
+          },
+          [&](const proto::LinkReport& report) {
+            if (from_server()) s_->chains->links()->OnReport(*node, report);
+          },
+          [&](const proto::CheckpointPrepared& prepared) {
+            if (from_server()) s_->checkpoints->OnPrepared(node->id, prepared);
+          },
+          [&](const proto::CheckpointWritten& written) {
+            if (from_server()) s_->checkpoints->OnWritten(node->id, written);
+          },
+          [&](const proto::RestoreShardsReply& reply) {
+            if (from_server()) s_->restoration->OnLoaded(node->id, reply);
+          },
+          [&](const auto&) { Forbidden(sender, proto::NameOf(message)); },
+      },
+      message);
 }
 
-void Dispatcher::On(const Sender& sender, const proto::Heartbeat& beat) {
-  s_->member_service->OnHeartbeat(sender, beat);
-}
-
-void Dispatcher::On(const Sender& sender, const proto::Leave& leave) {
-  s_->member_service->OnLeave(sender, leave);
-}
-
-void Dispatcher::On(const Sender& sender, const proto::MapAck& ack) {
+void Dispatcher::OnMapAck(const Sender& sender, const proto::MapAck& ack) {
   if (sender.node == nullptr || !sender.node->alive()) {
     return OutOfTurn(sender, "a MapAck of nobody that has joined");
   }
@@ -131,67 +179,16 @@ void Dispatcher::On(const Sender& sender, const proto::MapAck& ack) {
   }
   if (s_->chains->WaitedForMap(node.id)) s_->member_service->ServerPrepared(node.id);
   if (node.role != Role::kServer || !publisher->ServersHaveIt()) return;
-  s_->checkpoints->LoadIfPrepared();
+  s_->restoration->LoadIfPrepared();
   s_->tables->FinishRenewals();
   s_->chains->PlanSoon();
 }
 
-// ---- what services are for ----
-
-void Dispatcher::On(const Sender& sender, const proto::BarrierEnter& enter) {
-  if (IsMember(sender, Role::kWorker)) s_->barriers->Enter(*sender.node, enter);
-}
-
-void Dispatcher::On(const Sender& sender, const proto::CreateTable& create) {
-  if (IsMember(sender, Role::kWorker)) s_->tables->OnCreate(*sender.node, create);
-}
-
-void Dispatcher::On(const Sender& sender, const proto::OpenTable& open) {
-  const bool is_reader = sender.node != nullptr && sender.node->role == Role::kReader;
-  if (is_reader || IsMember(sender, Role::kWorker)) s_->tables->OnOpen(*sender.node, open);
-}
-
-void Dispatcher::On(const Sender& sender, const proto::InstallTableReply& reply) {
-  if (IsMember(sender, Role::kServer)) s_->tables->OnInstalled(sender.node->id, reply);
-}
-
-void Dispatcher::On(const Sender& sender, const proto::StatusRequest& request) {
+void Dispatcher::Answer(const Sender& sender, const proto::StatusRequest& request) {
   van::Message raw;
   raw.header = proto::Encode(proto::StatusReply{request.request});
   raw.payload.push_back(runtime::Buffer::CopyOf(status_()));
   s_->sender->SendNow(sender.peer, std::move(raw), "StatusReply");
-}
-
-void Dispatcher::On(const Sender& sender, const proto::ReplicaReady& ready) {
-  if (IsMember(sender, Role::kServer)) s_->chains->OnReady(*sender.node, ready);
-}
-
-void Dispatcher::On(const Sender& sender, const proto::LoadReport& report) {
-  if (IsMember(sender, Role::kServer)) s_->chains->OnLoads(*sender.node, report);
-}
-
-void Dispatcher::On(const Sender& sender, const proto::LinkReport& report) {
-  if (IsMember(sender, Role::kServer)) s_->chains->links()->OnReport(*sender.node, report);
-}
-
-void Dispatcher::On(const Sender& sender, const proto::CodecReport& report) {
-  if (IsMember(sender, Role::kWorker)) s_->codecs->OnReport(sender.node->id, report);
-}
-
-void Dispatcher::On(const Sender& sender, const proto::Admin& admin) {
-  s_->admin->OnAdmin(sender.peer, sender.identity.incarnation, admin);
-}
-
-void Dispatcher::On(const Sender& sender, const proto::CheckpointPrepared& prepared) {
-  if (IsMember(sender, Role::kServer)) s_->checkpoints->OnPrepared(sender.node->id, prepared);
-}
-
-void Dispatcher::On(const Sender& sender, const proto::CheckpointWritten& written) {
-  if (IsMember(sender, Role::kServer)) s_->checkpoints->OnWritten(sender.node->id, written);
-}
-
-void Dispatcher::On(const Sender& sender, const proto::RestoreShardsReply& reply) {
-  if (IsMember(sender, Role::kServer)) s_->checkpoints->OnLoaded(sender.node->id, reply);
 }
 
 }  // namespace leeway::scheduler

@@ -31,25 +31,10 @@ class Dispatcher final : public van::Handler {
   std::string NameOf(van::PeerId peer, const van::Identity& identity) const override;
 
  private:
-  void On(const Sender& sender, const proto::Join& join);
-  void On(const Sender& sender, const proto::Heartbeat& beat);
-  void On(const Sender& sender, const proto::MapAck& ack);
-  void On(const Sender& sender, const proto::Leave& leave);
-  void On(const Sender& sender, const proto::BarrierEnter& enter);
-  void On(const Sender& sender, const proto::CreateTable& create);
-  void On(const Sender& sender, const proto::OpenTable& open);
-  void On(const Sender& sender, const proto::InstallTableReply& reply);
-  void On(const Sender& sender, const proto::StatusRequest& request);
-  void On(const Sender& sender, const proto::ReplicaReady& ready);
-  void On(const Sender& sender, const proto::LoadReport& report);
-  void On(const Sender& sender, const proto::LinkReport& report);
-  void On(const Sender& sender, const proto::CodecReport& report);
-  void On(const Sender& sender, const proto::Admin& admin);
-  void On(const Sender& sender, const proto::CheckpointPrepared& prepared);
-  void On(const Sender& sender, const proto::CheckpointWritten& written);
-  void On(const Sender& sender, const proto::RestoreShardsReply& reply);
-  template <class Message>
-  void On(const Sender& sender, const Message& message);  // is never sent to a scheduler
+  void Handle(const Sender& sender, const proto::AnyMessage& message);
+  void OnMapAck(const Sender& sender, const proto::MapAck& ack);
+  void Answer(const Sender& sender, const proto::StatusRequest& request);
+  void Forbidden(const Sender& sender, absl::string_view message);  // is never sent to a scheduler
 
   // The sender is a living member of that role; false, and noted, if not.
   bool IsMember(const Sender& sender, Role role);

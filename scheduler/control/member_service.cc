@@ -50,8 +50,9 @@ MemberService::MemberService(const Services* services)
     : s_(services), nobody_timer_(services->loop, [this] { NobodyCame(); }) {}
 
 Node* MemberService::NodeOf(const van::Identity& identity) {
-  return identity.role == Role::kReader ? s_->readers->FindIncarnation(identity.incarnation)
-                                        : s_->members->FindIncarnation(identity.incarnation);
+  return identity.role == Role::kReader
+             ? s_->members->readers().FindIncarnation(identity.incarnation)
+             : s_->members->FindIncarnation(identity.incarnation);
 }
 
 // ---- joining ----
@@ -93,7 +94,7 @@ void MemberService::OnJoin(const Sender& sender, const proto::Join& join) {
   van->Admit(sender.peer);
   node->peer = sender.peer;
   node->address = AddressFor(join, van->AddressOf(sender.peer));
-  s_->liveness->Heard(node->id);
+  s_->liveness->Heard(node);
   runtime::LogInfo(node->FullName(), " has joined");
   Welcome(*node);
   Joined(node);
@@ -106,7 +107,7 @@ void MemberService::Joined(Node* node) {
   } else if (!was_complete) {
     StopWaiting();
     s_->chains->Deal();
-    s_->checkpoints->LoadIfWanted();
+    s_->restoration->LoadIfWanted();
   }
   s_->maps->Change();
   if (s_->members->complete() && !was_complete) {
@@ -122,7 +123,7 @@ void MemberService::Joined(Node* node) {
 void MemberService::ServerPrepared(std::uint32_t id) {
   const Node* const server = s_->members->Find(id);
   if (server == nullptr || !server->alive()) return;
-  if (s_->checkpoints->loading()) return s_->checkpoints->ServerPrepared(id);
+  if (s_->restoration->loading()) return s_->restoration->ServerPrepared(id);
   s_->chains->ServerPrepared(*server);
 }
 
@@ -187,7 +188,7 @@ void MemberService::Welcome(const Node& node) {
   welcome.failure_timeout_ms = WholeMilliseconds(config.failure_timeout);
   welcome.block_bytes = config.block_bytes;
   welcome.replication = config.replication;
-  welcome.clock = s_->checkpoints->restoration().state().clock;
+  welcome.clock = s_->restoration->state().clock;
   s_->sender->SendTo(node, welcome);
 }
 
@@ -257,7 +258,7 @@ void MemberService::OnLeave(const Sender& sender, const proto::Leave& leave) {
 
 void MemberService::Retire(Node* node, Node::State state, const std::string& why) {
   s_->members->Retire(node, state, why);
-  s_->liveness->Forget(node->id);
+  s_->liveness->Forget(node);
   const bool is_worker = node->role == Role::kWorker;
   if (is_worker) s_->tables->ClientGone(node->id);
   const bool left = state == Node::State::kLeft;
@@ -284,8 +285,7 @@ void MemberService::Retire(Node* node, Node::State state, const std::string& why
     s_->barriers->Gone(*node);
   }
   s_->tables->MembersChanged();
-  s_->barriers->Arm();
-  if (node->role == Role::kServer && s_->checkpoints->FailIfLoading(line)) return;
+  if (node->role == Role::kServer && s_->restoration->FailIfLoading(line)) return;
   s_->end->EndIfDone(/*died=*/!left);
 }
 
@@ -298,14 +298,14 @@ void MemberService::ReaderJoins(const Sender& sender, const proto::Join& join) {
     return Refuse(sender, absl::InvalidArgumentError("it joins as a reader, but its hello said "
                                                      "something else"));
   }
-  const absl::StatusOr<Node*> admitted = s_->readers->Admit(sender.identity);
+  const absl::StatusOr<Node*> admitted = s_->members->readers().Admit(sender.identity);
   if (!admitted.ok()) return Refuse(sender, admitted.status());
   Node* const reader = *admitted;
   van::Van* const van = s_->sender->van();
   van->KeepGuest(sender.peer);
   reader->peer = sender.peer;
   reader->address = join.host.empty() ? van->AddressOf(sender.peer) : join.host;
-  s_->liveness->Heard(reader->id);
+  s_->liveness->Heard(reader);
   runtime::LogDebug(reader->FullName(), " has joined");
   Welcome(*reader);
   s_->maps->publisher()->OnRejoin(*reader, s_->Now());
@@ -322,8 +322,7 @@ void MemberService::OnReaderSilent(const Node& reader) {
 void MemberService::ForgetReader(const Node& reader, const std::string& why) {
   runtime::LogDebug(reader.FullName(), " has gone: ", why);
   const std::uint32_t id = reader.id;
-  s_->readers->Forget(id);
-  s_->liveness->Forget(id);
+  s_->members->readers().Forget(id);
   s_->maps->publisher()->Forget(id);
   s_->tables->ClientGone(id);
 }

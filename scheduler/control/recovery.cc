@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "node/joining.h"
+#include "proto/encoding/encoding.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/config/address.h"
 #include "runtime/log/log.h"
@@ -59,7 +61,7 @@ void Recovery::GoOnFrom(State state) {
   catalogue->Restore(state.tables, state.next_table);
   tables_numbered_ = catalogue->changes();
   s_->barriers->Restore(std::move(state.barriers));
-  s_->checkpoints->Restore(std::move(state.restoration));
+  s_->restoration->GoOnFrom(std::move(state.restoration));
 }
 
 void Recovery::GoOn() {
@@ -67,25 +69,22 @@ void Recovery::GoOn() {
   const std::vector<Node*> alive = s_->members->Alive();
   runtime::LogInfo("going on with the cluster that ", keeper_->path(), " keeps: ", alive.size(),
                    " nodes alive, epoch ", s_->maps->newest()->epoch);
-  for (const Node* node : alive) s_->liveness->Heard(node->id);
+  for (Node* const node : alive) s_->liveness->Heard(node);
   s_->liveness->ExpectReturn(!alive.empty());
   if (!s_->members->complete()) return;
   s_->member_service->StopWaiting();
-  s_->checkpoints->LoadIfWanted();
+  s_->restoration->LoadIfWanted();
   s_->maps->PublishNow();
   for (const Node* server : s_->members->Alive(Role::kServer)) {
-    if (s_->chains->planner().servers().contains(server->rank) || s_->checkpoints->loading())
+    if (s_->chains->planner().servers().contains(server->rank) || s_->restoration->loading())
       continue;
     s_->tables->PrepareServer(server->id);
   }
   s_->end->EndIfDone(/*died=*/true);
   // Also where the address is the one of before: a scheduler that moved may have died before it had
   // told all servers. Servers that know the address have mostly connected before the first dial.
-  moved_ = std::make_unique<MovedNotice>(
-      s_->sender->van(),
-      proto::SchedulerMoved{.address = PublicAddress(), .cluster = s_->identity->cluster});
   for (const Node* server : s_->members->Alive(Role::kServer)) {
-    moved_->Await(server->id, server->endpoints.front());
+    untold_[server->id] = server->endpoints.front();
   }
   if (address_before_ != PublicAddress()) TellAddress();
 }
@@ -144,19 +143,52 @@ void Recovery::EndAsOutdated(const std::string& evidence) {
 // ---- the address ----
 
 void Recovery::CameBack(std::uint32_t node) {
-  if (moved_ != nullptr) moved_->Forget(node);
+  if (untold_.erase(node) == 0) return;
+  std::vector<van::PeerId> useless;
+  for (const auto& [peer, other] : telling_) {
+    if (other == node) useless.push_back(peer);
+  }
+  for (const van::PeerId peer : useless) s_->sender->van()->Disconnect(peer, absl::OkStatus());
 }
 
 void Recovery::TellAddress() {
-  if (moved_ == nullptr || !s_->end->running()) return;
+  if (untold_.empty() || !s_->end->running()) return;
   // A node that has not found the scheduler by then ends by itself.
   if (s_->Now() - recovered_at_ > s_->config->scheduler_timeout) {
-    return moved_->ForgetAll();
+    while (!untold_.empty()) CameBack(untold_.begin()->first);
+    return;
   }
   // Over a slow link a dial takes longer than the resend interval. A few dials have to fit into the
   // time after which a server gives up its scheduler.
   const absl::Duration resend = s_->config->resend_interval;
-  moved_->Tell(std::max(resend, s_->config->failure_timeout / 5));
+  Dial(std::max(resend, s_->config->failure_timeout / 5));
+}
+
+// Dials the servers that have not connected. `patience`: the time until the next call.
+void Recovery::Dial(absl::Duration patience) {
+  std::set<std::uint32_t> dialled;
+  for (const auto& [peer, node] : telling_) dialled.insert(node);
+  for (const auto& [node, endpoint] : untold_) {
+    if (dialled.contains(node)) continue;
+    const absl::StatusOr<van::PeerId> peer = s_->sender->van()->Connect(endpoint, patience);
+    if (peer.ok()) {
+      telling_[*peer] = node;
+    } else {
+      runtime::LogDebug("cannot tell a server at ", endpoint,
+                        " where the scheduler is: ", peer.status().message());
+    }
+  }
+}
+
+bool Recovery::OnPeerUp(van::PeerId peer) {
+  if (!telling_.contains(peer)) return false;
+  van::Van* const van = s_->sender->van();
+  van::Message raw;
+  raw.header = proto::Encode(
+      proto::SchedulerMoved{.address = PublicAddress(), .cluster = s_->identity->cluster});
+  (void)van->Send(peer, std::move(raw));
+  van->Disconnect(peer, absl::OkStatus());  // after what was sent; dialled again if need be
+  return true;
 }
 
 // The address that nodes were given, unless it leaves the port to the system.
@@ -185,9 +217,9 @@ void Recovery::ForgetState() {
 
 std::uint64_t Recovery::Stamp() const {
   return s_->members->changes() + s_->maps->newest()->version + s_->tables->catalogue()->changes() +
-         s_->barriers->barriers().changes() + s_->codecs->switches()->changes() +
+         s_->barriers->changes() + s_->codecs->switches()->changes() +
          s_->tables->table_changes()->changes() + s_->codecs->pin_changes() +
-         s_->chains->changes() + (s_->checkpoints->restoration().state().loaded ? 1 : 0);
+         s_->chains->changes() + (s_->restoration->state().loaded ? 1 : 0);
 }
 
 State Recovery::Collect() const {
@@ -215,12 +247,12 @@ State Recovery::Collect() const {
   }
   std::ranges::sort(state.tables, {}, &TableCatalogue::Entry::id);
   state.next_table = catalogue.next_id();
-  state.barriers = s_->barriers->barriers().state();
+  state.barriers = s_->barriers->state();
   state.codecs = s_->codecs->switches()->entries();
   state.table_settings = changes.entries();
   state.ever_bounded = changes.ever_bounded();
   state.pinned = s_->codecs->pinned();
-  state.restoration = s_->checkpoints->restoration().state();
+  state.restoration = s_->restoration->state();
   return state;
 }
 

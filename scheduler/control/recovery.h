@@ -8,6 +8,7 @@
 #define LEEWAY_SCHEDULER_CONTROL_RECOVERY_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -15,7 +16,6 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "scheduler/control/services.h"
-#include "scheduler/members/address_notice.h"
 #include "scheduler/state/state_keeper.h"
 
 namespace leeway::scheduler {
@@ -44,10 +44,11 @@ class Recovery {
   // The node has connected. One that has left or is dead is told where the scheduler is, too: it
   // may run, and not know that.
   void CameBack(std::uint32_t node);
+  // To be called now and then: dials the data threads of servers that have not connected.
   void TellAddress();
   // True if the connection was made for that, and is nobody else's business.
-  bool OnPeerUp(van::PeerId peer) { return moved_ != nullptr && moved_->OnPeerUp(peer); }
-  bool OnPeerDown(van::PeerId peer) { return moved_ != nullptr && moved_->OnPeerDown(peer); }
+  bool OnPeerUp(van::PeerId peer);
+  bool OnPeerDown(van::PeerId peer) { return telling_.erase(peer) > 0; }
 
   // ---- keeping the state ----
   // Writes the state if it has changed.
@@ -64,6 +65,7 @@ class Recovery {
   std::uint64_t Stamp() const;
   State Collect() const;
   std::string PublicAddress() const;
+  void Dial(absl::Duration patience);
   void EndAsOutdated(const std::string& evidence);
 
   const Services* const s_;
@@ -74,7 +76,8 @@ class Recovery {
   // A member has a map that was made here, or this is no restart: the state is no old copy.
   bool state_is_newest_ = true;
   std::unique_ptr<StateKeeper> keeper_;
-  std::unique_ptr<MovedNotice> moved_;  // null: this is no restart
+  std::map<std::uint32_t, std::string> untold_;   // node → endpoint: has not connected yet
+  std::map<van::PeerId, std::uint32_t> telling_;  // → node
 };
 
 }  // namespace leeway::scheduler

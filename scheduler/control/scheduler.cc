@@ -37,29 +37,29 @@ absl::Duration AtLeastOneMs(absl::Duration duration) {
 }  // namespace
 
 // Owns the services, answers what they ask about the cluster as a whole, and turns them by timers.
-class Scheduler::Impl final : private ClusterLife,
-                              private ClusterMaps::Source,
-                              private Liveness::Owner {
+class Scheduler::Impl final : private ClusterLife, private ClusterMaps::Source {
  public:
   Impl(runtime::Host* host, runtime::Loop* loop, van::Factory* factory, Config config);
 
   absl::Status Start(Done done);
   void Stop(const absl::Status& why);
   const std::string& address() const { return address_; }
-  std::string StatusJson() const;
+  std::string StatusJson() const { return StatusToJson(services_, address_, started_); }
   std::shared_ptr<const proto::ClusterMap> map() const { return maps_.newest(); }
   bool map_is_kept() const {
     return recovery_.keeper() == nullptr || recovery_.keeper()->is_up_to_date();
   }
 
  private:
-  // ---- ClusterLife, and some of the others ----
+  // ---- ClusterLife ----
   bool running() const override { return end_.running(); }
   absl::Status Ready() const override;
-  bool loading() const override { return checkpoints_.loading(); }
+  bool loading() const override { return restoration_.loading(); }
+  bool IsLastReplica(std::uint32_t rank) const override { return chains_.planner().IsLastOf(rank); }
   void Retire(Node* node, Node::State state, const std::string& why) override {
     member_service_.Retire(node, state, why);
   }
+  void OnReaderSilent(const Node& reader) override { member_service_.OnReaderSilent(reader); }
   void Fail(const absl::Status& why) override { end_.End(why, why); }
 
   // ---- ClusterMaps::Source ----
@@ -73,13 +73,7 @@ class Scheduler::Impl final : private ClusterLife,
     tables_.table_changes()->Published(version);
   }
 
-  // ---- Liveness::Owner ----
-  bool IsLastReplica(std::uint32_t rank) const override { return chains_.planner().IsLastOf(rank); }
-  void OnDead(Node* node, const std::string& why) override {
-    member_service_.Retire(node, Node::State::kDead, why);
-  }
-  void OnReaderSilent(const Node& reader) override { member_service_.OnReaderSilent(reader); }
-
+  Checkpoints::Facts CheckpointFacts() const;
   void RegisterCommands();
   void Every(absl::Duration interval, std::function<void()> what);
   void ResendWhatIsUnanswered();
@@ -97,17 +91,17 @@ class Scheduler::Impl final : private ClusterLife,
   std::unique_ptr<van::Van> van_;
 
   MembershipTable members_;
-  Readers readers_;
   NodeSender sender_;
   ProtocolErrors errors_;
   AdminService admin_;
   ClusterMaps maps_;
   Liveness liveness_;
-  BarrierService barriers_;
+  Barriers barriers_;
   TableService tables_;
   CodecService codecs_;
   ChainController chains_;
-  CheckpointService checkpoints_;
+  Checkpoints checkpoints_;
+  Restoration restoration_;
   MemberService member_service_;
   ClusterEnd end_;
   Recovery recovery_;
@@ -126,7 +120,6 @@ Scheduler::Impl::Impl(runtime::Host* host, runtime::Loop* loop, van::Factory* fa
                 .loop = loop,
                 .identity = &identity_,
                 .members = &members_,
-                .readers = &readers_,
                 .sender = &sender_,
                 .liveness = &liveness_,
                 .maps = &maps_,
@@ -135,6 +128,7 @@ Scheduler::Impl::Impl(runtime::Host* host, runtime::Loop* loop, van::Factory* fa
                 .codecs = &codecs_,
                 .chains = &chains_,
                 .checkpoints = &checkpoints_,
+                .restoration = &restoration_,
                 .admin = &admin_,
                 .errors = &errors_,
                 .life = this,
@@ -143,7 +137,7 @@ Scheduler::Impl::Impl(runtime::Host* host, runtime::Loop* loop, van::Factory* fa
                 .end = &end_},
       dispatcher_(&services_, [this] { return StatusJson(); }),
       members_(config_.num_servers, config_.num_workers),
-      sender_(&members_, &readers_),
+      sender_(&members_),
       errors_(loop, &sender_),
       admin_([this](van::PeerId peer, const proto::AdminReply& reply, std::string json) {
         van::Message raw;
@@ -151,31 +145,30 @@ Scheduler::Impl::Impl(runtime::Host* host, runtime::Loop* loop, van::Factory* fa
         raw.payload.push_back(runtime::Buffer::CopyOf(json));
         sender_.Send(peer, std::move(raw), "AdminReply");
       }),
-      maps_(loop, &members_, &readers_, this, AtLeastOneMs(config_.resend_interval),
+      maps_(loop, &members_, this, AtLeastOneMs(config_.resend_interval),
             [this](const Node& node, const proto::ClusterMap& map) { sender_.SendMap(node, map); }),
-      liveness_(&config_, loop, &members_, &readers_, this),
-      barriers_(loop, &members_, &liveness_, &sender_),
-      tables_(loop, &members_, &sender_, &liveness_, &maps_, this,
+      liveness_(&config_, loop, &members_, this),
+      barriers_(
+          loop, &members_, [this] { return members_.AwaitedWorkers(); },
+          [this](const Node& worker, const proto::BarrierRelease& release) {
+            sender_.SendTo(worker, release);
+          }),
+      tables_(loop, &members_, &sender_, &maps_, this,
               {.resend_interval = AtLeastOneMs(config_.resend_interval),
                // Nine tenths, so that the scheduler answers before the worker's own deadline, and
                // names the servers that it waited for.
                .install_timeout = config_.request_timeout * 0.9,
-               .start_clock = [this] { return checkpoints_.restoration().state().clock; },
+               .start_clock = [this] { return restoration_.state().clock; },
                .on_prepared =
                    [this](std::uint32_t server) { member_service_.ServerPrepared(server); }}),
       codecs_(&members_, tables_.catalogue(), this, [this] { maps_.ChangeAndPublish(); }),
-      chains_(&config_, loop, &members_, &sender_, &liveness_, &maps_, this),
-      checkpoints_({.config = &config_,
-                    .host = host,
-                    .loop = loop,
-                    .identity = &identity_,
-                    .members = &members_,
-                    .sender = &sender_,
-                    .liveness = &liveness_,
-                    .maps = &maps_,
-                    .tables = &tables_,
-                    .chains = &chains_,
-                    .life = this}),
+      chains_(&config_, loop, &members_, &sender_, &maps_, this),
+      checkpoints_(
+          &config_, host, loop, &members_, [this] { return CheckpointFacts(); },
+          [this](std::uint32_t node, const proto::AnyMessage& message) {
+            sender_.SendToNode(node, message);
+          }),
+      restoration_(&config_, host, loop, &members_, &sender_, &maps_, &tables_, this),
       member_service_(&services_),
       end_(&services_),
       recovery_(&services_) {
@@ -208,7 +201,7 @@ absl::Status Scheduler::Impl::Start(Done done) {
   identity_.incarnation = std::max<std::uint64_t>(1, host_->Random());
   identity_.cluster = std::max<std::uint64_t>(1, host_->Random());
   if (absl::Status recovered = recovery_.Open(); !recovered.ok()) return recovered;
-  if (absl::Status opened = checkpoints_.Open(recovery_.restarted()); !opened.ok()) return opened;
+  if (absl::Status opened = restoration_.Open(recovery_.restarted()); !opened.ok()) return opened;
   van_ = factory_->New(loop_, identity_, van::LimitsFrom(config_), &dispatcher_);
   sender_.Open(van_.get());
   const std::string url = node::SchedulerUrl(config_.scheduler);
@@ -243,40 +236,49 @@ absl::Status Scheduler::Impl::Ready() const {
     return absl::UnavailableError(
         absl::StrCat("the cluster is not complete: ", member_service_.Missing()));
   }
-  if (checkpoints_.loading()) {
+  if (restoration_.loading()) {
     return absl::UnavailableError(
-        absl::StrCat("the cluster has not started yet: ", checkpoints_.restoration().Progress()));
+        absl::StrCat("the cluster has not started yet: ", restoration_.Progress()));
   }
   return absl::OkStatus();
 }
 
-std::string Scheduler::Impl::StatusJson() const {
-  const Restoration& restoration = checkpoints_.restoration();
-  return StatusToJson({.address = address_,
-                       .now = loop_->Now(),
-                       .started = started_,
-                       .resident_bytes = host_->ResidentBytes(),
-                       .cluster = identity_.cluster,
-                       .replication = config_.replication,
-                       .map = *maps_.newest(),
-                       .planner = chains_.planner(),
-                       .loads = chains_.loads(),
-                       .members = members_,
-                       .readers = readers_.size(),
-                       .detector = liveness_.detector(),
-                       .barriers = barriers_.barriers(),
-                       .catalogue = tables_.catalogue(),
-                       .switches = codecs_.switches(),
-                       .table_changes = tables_.table_changes(),
-                       .codec_reasons = codecs_.reasons(),
-                       .pinned = codecs_.pinned(),
-                       .protocol_errors = errors_,
-                       .checkpoint = checkpoints_.checkpoints().view(),
-                       .checkpoints = checkpoints_.checkpoints().history(),
-                       .restoring = restoration.loading() ? restoration.Progress() : "",
-                       .keeper = recovery_.keeper(),
-                       .van = van_ == nullptr ? van::Counters() : van_->counters(),
-                       .stalls = van_ == nullptr ? std::vector<van::Stall>() : van_->stalls()});
+Checkpoints::Facts Scheduler::Impl::CheckpointFacts() const {
+  const ChainPlanner& planner = chains_.planner();
+  const TableChanges& changes = tables_.table_changes();
+  Checkpoints::Facts facts;
+  facts.ready = Ready();
+  if (facts.ready.ok() && planner.Lost() > 0) {
+    facts.ready = absl::FailedPreconditionError(
+        absl::StrCat(planner.Lost(), " of ", planner.chains().size(),
+                     " shards are lost: the rest of the model is not worth saving"));
+  }
+  facts.cluster = identity_.cluster;
+  facts.epoch = maps_.newest()->epoch;
+  facts.num_shards = static_cast<std::uint32_t>(planner.chains().size());
+  facts.block_bytes = config_.block_bytes;
+  facts.servers = members_.AliveIds(Role::kServer);
+  const auto codec_changed = [this](std::uint32_t table) {
+    return std::ranges::any_of(maps_.newest()->codecs, [table](const auto& change) {
+      return change.table == table && change.decided;
+    });
+  };
+  for (const TableCatalogue::Entry& table : tables_.catalogue().tables()) {
+    if (!table.installed) continue;
+    facts.tables.push_back({.id = table.id,
+                            .spec = changes.SpecOf(table),
+                            .combine = table.combine,
+                            .codec_changed = codec_changed(table.id)});
+    facts.bounded = facts.bounded || changes.IsEverBounded(table);
+  }
+  std::uint64_t bytes = 0;  // of all replicas
+  for (const auto& [rank, server] : planner.servers()) {
+    bytes += chains_.loads().BytesOn(rank);
+  }
+  facts.model_bytes = bytes / std::max<std::uint32_t>(1, config_.replication);
+  std::sort(facts.tables.begin(), facts.tables.end(),
+            [](const auto& a, const auto& b) { return a.id < b.id; });
+  return facts;
 }
 
 // ---- timers ----
@@ -295,8 +297,8 @@ void Scheduler::Impl::Every(absl::Duration interval, std::function<void()> what)
 void Scheduler::Impl::ResendWhatIsUnanswered() {
   maps_.publisher()->Resend(loop_->Now());
   tables_.Tick();
-  checkpoints_.TickLoading();
-  if (running()) checkpoints_.TickSaving();
+  restoration_.Tick();
+  if (running()) checkpoints_.Tick();
   chains_.links()->Expire();
   recovery_.Write();
   if (running()) recovery_.NumberTables();

@@ -4,8 +4,8 @@
 //
 // This class owns the services that do that (services.h) and joins them: the Dispatcher receives
 // messages, MemberService takes nodes in, ChainController plans the shards, TableService and
-// CodecService have the tables, CheckpointService saves and restores, Recovery keeps the state on
-// disk, ClusterEnd ends the cluster.
+// CodecService have the tables, Checkpoints and Restoration save and restore, Recovery keeps the
+// state on disk, ClusterEnd ends the cluster.
 #ifndef LEEWAY_SCHEDULER_CONTROL_SCHEDULER_H_
 #define LEEWAY_SCHEDULER_CONTROL_SCHEDULER_H_
 

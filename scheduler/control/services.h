@@ -7,15 +7,15 @@
 #include "runtime/loop/loop.h"
 #include "scheduler/admin/admin_service.h"
 #include "scheduler/chains/chain_controller.h"
-#include "scheduler/checkpoints/checkpoint_service.h"
+#include "scheduler/checkpoints/checkpoints.h"
+#include "scheduler/checkpoints/restoration.h"
 #include "scheduler/control/protocol_errors.h"
 #include "scheduler/maps/cluster_maps.h"
-#include "scheduler/members/barrier_service.h"
+#include "scheduler/members/barriers.h"
 #include "scheduler/members/cluster_life.h"
 #include "scheduler/members/liveness.h"
 #include "scheduler/members/membership_table.h"
 #include "scheduler/members/node_sender.h"
-#include "scheduler/members/readers.h"
 #include "scheduler/tables/codec_service.h"
 #include "scheduler/tables/table_service.h"
 #include "van/van.h"
@@ -32,15 +32,15 @@ struct Services {
   runtime::Loop* loop;
   van::Identity* identity;  // the scheduler's
   MembershipTable* members;
-  Readers* readers;
   NodeSender* sender;
   Liveness* liveness;
   ClusterMaps* maps;
-  BarrierService* barriers;
+  Barriers* barriers;
   TableService* tables;
   CodecService* codecs;
   ChainController* chains;
-  CheckpointService* checkpoints;
+  Checkpoints* checkpoints;
+  Restoration* restoration;
   AdminService* admin;
   ProtocolErrors* errors;
   ClusterLife* life;

@@ -50,16 +50,11 @@ class ClusterMapsTest : public ::testing::Test, private ClusterMaps::Source {
   std::unique_ptr<runtime::Host> host_ = world_.NewHost("scheduler");
   std::unique_ptr<runtime::LoopRunner> runner_ = host_->Spawn("loop");
   MembershipTable members_{1, 1};
-  Readers readers_;
   std::vector<proto::Chain> chains_;
   std::vector<std::uint64_t> versions_;
   std::vector<const Node*> sent_;
   bool acks_ = true;
-  ClusterMaps maps_{runner_->loop(),
-                    &members_,
-                    &readers_,
-                    this,
-                    absl::Seconds(2),
+  ClusterMaps maps_{runner_->loop(), &members_, this, absl::Seconds(2),
                     [this](const Node& node, const proto::ClusterMap& map) {
                       sent_.push_back(&node);
                       if (!acks_ || node.role != Role::kServer) return;

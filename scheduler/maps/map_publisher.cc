@@ -23,16 +23,12 @@ std::set<std::uint32_t> KeepersOf(const proto::ClusterMap& map) {
 
 }  // namespace
 
-MapPublisher::MapPublisher(const MembershipTable* members, Readers* readers,
-                           absl::Duration resend_interval, Send send)
-    : members_(members),
-      readers_(readers),
-      resend_interval_(resend_interval),
-      send_(std::move(send)) {}
+MapPublisher::MapPublisher(MembershipTable* members, absl::Duration resend_interval, Send send)
+    : members_(members), resend_interval_(resend_interval), send_(std::move(send)) {}
 
 std::vector<Node*> MapPublisher::Audience() const {
   std::vector<Node*> all = members_->Alive();
-  const std::vector<Node*> readers = readers_->All();
+  const std::vector<Node*> readers = members_->readers().All();
   all.insert(all.end(), readers.begin(), readers.end());
   return all;
 }
@@ -151,7 +147,7 @@ void MapPublisher::Advance(absl::Time now) {
   send_to(members_->Alive(Role::kServer));
   if (WorkersMayHaveIt(now)) {
     send_to(members_->Alive(Role::kWorker));
-    send_to(readers_->All());
+    send_to(members_->readers().All());
   }
   if (!ServersHaveIt()) return;
   concerned_.clear();

@@ -19,7 +19,6 @@
 #include "absl/time/time.h"
 #include "proto/messages/messages.h"
 #include "scheduler/members/membership_table.h"
-#include "scheduler/members/readers.h"
 
 namespace leeway::scheduler {
 
@@ -32,8 +31,7 @@ class MapPublisher {
   using Send = std::function<void(const Node& node, const proto::ClusterMap& map)>;
   // A map that is not acknowledged is resent after `resend_interval`, which doubles up to
   // sixteenfold, since a large map to a slow node must not become a flood.
-  MapPublisher(const MembershipTable* members, Readers* readers, absl::Duration resend_interval,
-               Send send);
+  MapPublisher(MembershipTable* members, absl::Duration resend_interval, Send send);
 
   void Publish(std::shared_ptr<const proto::ClusterMap> map, absl::Time now);
   // The next map is one that workers wait for; only the servers of these ranks need have it first.
@@ -76,8 +74,7 @@ class MapPublisher {
   bool ServersHave(std::uint64_t version);
   void SendTo(const Node& node, absl::Time now);
 
-  const MembershipTable* const members_;
-  Readers* const readers_;
+  MembershipTable* const members_;
   const absl::Duration resend_interval_;
   const Send send_;
   std::shared_ptr<const proto::ClusterMap> map_;

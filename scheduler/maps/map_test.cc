@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "proto/messages/limits.h"
+#include "runtime/sim/sim_world.h"
 #include "scheduler/chains/chain_planner.h"
-#include "scheduler/chains/initial_chains.h"
-#include "scheduler/maps/map_builder.h"
+#include "scheduler/maps/cluster_maps.h"
 #include "scheduler/maps/map_publisher.h"
 
 namespace leeway::scheduler {
@@ -35,7 +35,7 @@ TEST(DealShards, StaysWithinTheLimit) {
 }
 
 // A cluster of two servers and a worker; maps that are sent are recorded as (node, version).
-class MapTest : public ::testing::Test {
+class MapTest : public ::testing::Test, private ClusterMaps::Source {
  protected:
   MapTest() {
     for (std::uint64_t incarnation : {10, 11}) nodes_.push_back(Admit(Role::kServer, incarnation));
@@ -59,7 +59,8 @@ class MapTest : public ::testing::Test {
     planner_.Deal({1, 1}, 4);
   }
   std::shared_ptr<const proto::ClusterMap> Next() {
-    return maps_.Next(members_, planner_.chains());
+    maps_.Change();
+    return maps_.newest();
   }
   void Publish() { publisher_.Publish(Next(), now_); }
   void Die(int server) {
@@ -69,15 +70,25 @@ class MapTest : public ::testing::Test {
 
   MembershipTable members_{2, 1};
   ChainPlanner planner_{2};
-  MapBuilder maps_;
+  std::vector<proto::TableSettings> settings_;
   std::vector<std::pair<std::uint32_t, std::uint64_t>> sent_;
-  Readers readers_;
-  MapPublisher publisher_{&members_, &readers_, absl::Seconds(1),
-                          [this](const Node& node, const proto::ClusterMap& map) {
-                            sent_.emplace_back(node.id, map.version / kVersionStride);
-                          }};
+  runtime::SimWorld world_{1};
+  std::unique_ptr<runtime::Host> host_ = world_.NewHost("scheduler");
+  std::unique_ptr<runtime::LoopRunner> runner_ = host_->Spawn("loop");
+  ClusterMaps maps_{runner_->loop(), &members_, this, absl::Seconds(1),
+                    [this](const Node& node, const proto::ClusterMap& map) {
+                      sent_.emplace_back(node.id, map.version / kVersionStride);
+                    }};
+  MapPublisher& publisher_ = *maps_.publisher();
   std::vector<Node*> nodes_;  // ids 2, 3 (servers) and 4, and those that come later
   absl::Time now_ = absl::UnixEpoch();
+
+ private:
+  bool running() const override { return true; }
+  const std::vector<proto::Chain>& Chains() const override { return planner_.chains(); }
+  std::vector<proto::CodecSwitch> Codecs() const override { return {}; }
+  std::vector<proto::TableSettings> Settings() const override { return settings_; }
+  void OnNewVersion(std::uint64_t) override {}
 };
 
 TEST_F(MapTest, TheEpochIsOneWhenCompleteAndGrowsWithServersAndChains) {
@@ -111,7 +122,7 @@ TEST_F(MapTest, ALostShardHasNoOwner) {
 
 TEST_F(MapTest, GoesOnBehindARestoredMap) {
   Complete();
-  maps_.Restore(7, 3, members_, planner_.chains());
+  maps_.Restore(7, 3);
   EXPECT_EQ(maps_.newest()->version, 7u);
   EXPECT_EQ(Next()->epoch, 3u);
   EXPECT_EQ(maps_.newest()->version, kVersionStride);
@@ -148,7 +159,8 @@ TEST_F(MapTest, AnUrgentMapWaitsOnlyBriefly) {
 
 TEST_F(MapTest, AnUrgentMapThatChangesATableWaitsForEveryServerWithShards) {
   Complete();
-  const auto changed = maps_.Next(members_, planner_.chains(), {}, {{.table = 1, .number = 1}});
+  settings_ = {{.table = 1, .number = 1}};
+  const auto changed = Next();
   publisher_.Hurry({1}, now_);
   publisher_.Publish(changed, now_);
   Sent();
@@ -156,7 +168,7 @@ TEST_F(MapTest, AnUrgentMapThatChangesATableWaitsForEveryServerWithShards) {
   publisher_.Advance(now_ + kUrgentPatience);
   EXPECT_THAT(Sent(), IsEmpty());
   // The next one tells the same of tables: it is enough that all have the one before.
-  publisher_.Publish(maps_.Next(members_, planner_.chains(), {}, changed->table_settings), now_);
+  Publish();
   Sent();
   publisher_.OnAck(*nodes_[0], 1 * kVersionStride, now_);
   publisher_.OnAck(*nodes_[1], 2 * kVersionStride, now_);
@@ -233,7 +245,8 @@ TEST_F(MapTest, WorkersDoNotWaitForAServerWithoutShards) {
   EXPECT_TRUE(publisher_.ServersHaveIt());
   EXPECT_FALSE(publisher_.HasTakenOne(*nodes_[3]));
   // Not where a table is changed, nor where that is urgent.
-  const auto changed = maps_.Next(members_, planner_.chains(), {}, {{.table = 1, .number = 1}});
+  settings_ = {{.table = 1, .number = 1}};
+  const auto changed = Next();
   publisher_.Hurry({1}, now_);
   publisher_.Publish(changed, now_);
   Sent();
@@ -243,7 +256,7 @@ TEST_F(MapTest, WorkersDoNotWaitForAServerWithoutShards) {
   publisher_.OnAck(*nodes_[0], 3 * kVersionStride, now_);
   EXPECT_THAT(Sent(), ElementsAre(Pair(4, 3)));
   // Once it is to have some, workers wait for it, whatever the map is about.
-  auto joining = *maps_.Next(members_, planner_.chains(), {}, changed->table_settings);
+  auto joining = *Next();
   joining.replicas.push_back({.shard = 0, .place = {.server_rank = 2}, .joining = true});
   publisher_.Publish(std::make_shared<const proto::ClusterMap>(joining), now_);
   Sent();

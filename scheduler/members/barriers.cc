@@ -5,7 +5,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/format_duration.h"
-#include "scheduler/members/membership_table.h"
 
 namespace leeway::scheduler {
 namespace {
@@ -24,42 +23,51 @@ std::string Title(const std::string& name, std::uint64_t number) {
 
 }  // namespace
 
-void Barriers::Enter(const Entrant& who, const proto::BarrierEnter& enter, absl::Time now) {
+Barriers::Barriers(runtime::Loop* loop, const MembershipTable* members, Needed needed, Send send)
+    : loop_(loop),
+      members_(members),
+      needed_(std::move(needed)),
+      send_(std::move(send)),
+      timer_(loop, [this] { Expire(); }) {}
+
+void Barriers::Enter(const Node& worker, const proto::BarrierEnter& enter) {
+  const std::uint32_t rank = worker.rank;
   const Key said(enter.name, enter.group, enter.number);
   if (enter.group != Group::kWorkers && enter.group != Group::kAll) {
-    Answer(who.rank, said, enter.number,
+    Answer(rank, said, enter.number,
            absl::InvalidArgumentError(
                absl::StrCat("barrier '", enter.name,
                             "': a worker is no member of the group of servers; enter "
                             "Group::kWorkers or Group::kAll")));
     return;
   }
-  if (who.late != 0 && shifts_.size() >= kLateNamesMax) {
-    Answer(who.rank, said, enter.number,
+  if (worker.late && shifts_.size() >= kLateNamesMax) {
+    Answer(rank, said, enter.number,
            absl::ResourceExhaustedError(absl::StrCat("barrier '", enter.name,
                                                      "': late workers have entered ", kLateNamesMax,
                                                      " names of barriers; use fewer names")));
     return;
   }
-  const Key key(enter.name, enter.group, Translate(who, enter));
-  if (AnswerIfEnded(who.rank, key, enter.number)) return;
+  const Key key(enter.name, enter.group, Translate(worker, enter));
+  if (AnswerIfEnded(rank, key, enter.number)) return;
   if (!pending_.contains(key) && pending_.size() >= kBarriersWaitingMax) {
     Answer(
-        who.rank, key, enter.number,
+        rank, key, enter.number,
         absl::ResourceExhaustedError(absl::StrCat(Title(enter.name, enter.number), ": ",
                                                   kBarriersWaitingMax, " barriers wait already")));
     return;
   }
   const auto [pending, first] = pending_.try_emplace(key);
+  const absl::Time now = loop_->Now();
   if (first) pending->second.since = now;
   // Entering again changes nothing, not even the deadline.
   const Entry entry{DeadlineOf(enter, now), enter.number};
-  const bool news = pending->second.entered.emplace(who.rank, entry).second;
+  const bool news = pending->second.entered.emplace(rank, entry).second;
   if (!news) return;
-  pending->second.deadline =
-      news ? std::min(pending->second.deadline, entry.deadline) : entry.deadline;
-  if (pending->second.awaited.has_value() && pending->second.awaited != who.rank) return;
-  if (IsFull(&pending->second)) Finish(pending, absl::OkStatus());
+  pending->second.deadline = std::min(pending->second.deadline, entry.deadline);
+  timer_.SetBy(pending->second.deadline);
+  const bool may_be_full = pending->second.awaited.value_or(rank) == rank;
+  if (may_be_full && IsFull(&pending->second)) Finish(pending, absl::OkStatus());
 }
 
 // Looks at all workers, which is too slow for every entry: it sets Pending::awaited, the worker
@@ -68,12 +76,12 @@ void Barriers::Enter(const Entrant& who, const proto::BarrierEnter& enter, absl:
 bool Barriers::IsFull(Pending* pending) const {
   const std::vector<std::uint32_t> missing = Missing(*pending);
   pending->awaited = missing.empty() ? std::nullopt : std::optional(missing.back());
-  return missing.size() <= 0;
+  return missing.empty();
 }
 
-std::uint64_t Barriers::Translate(const Entrant& who, const proto::BarrierEnter& enter) {
-  if (who.late == 0) return enter.number;
-  const auto [shift, first] = shifts_.try_emplace({who.late, {enter.name, enter.group}});
+std::uint64_t Barriers::Translate(const Node& worker, const proto::BarrierEnter& enter) {
+  if (!worker.late) return enter.number;
+  const auto [shift, first] = shifts_.try_emplace({worker.incarnation, {enter.name, enter.group}});
   if (first) {
     ++changes_;
     shift->second = OpenNumber(enter) - enter.number;
@@ -92,13 +100,14 @@ std::uint64_t Barriers::OpenNumber(const proto::BarrierEnter& enter) const {
   return ended == ended_.end() ? enter.number : ended->second.results.rbegin()->first + 1;
 }
 
-void Barriers::Gone(const Entrant& who) {
-  if (who.late != 0) {
-    std::erase_if(shifts_, [&](const auto& shift) { return shift.first.first == who.late; });
+void Barriers::Gone(const Node& worker) {
+  if (worker.late) {
+    std::erase_if(shifts_,
+                  [&](const auto& shift) { return shift.first.first == worker.incarnation; });
   }
   for (auto pending = pending_.begin(); pending != pending_.end();) {
     const auto current = pending++;
-    if (current->second.entered.erase(who.rank) > 0) {
+    if (current->second.entered.erase(worker.rank) > 0) {
       current->second.deadline = absl::InfiniteFuture();
       for (const auto& [rank, entry] : current->second.entered) {
         current->second.deadline = std::min(current->second.deadline, entry.deadline);
@@ -123,7 +132,9 @@ void Barriers::Restore(State state) {
   for (auto& [name, results] : state.ended) ended_[name].results = std::move(results);
 }
 
-void Barriers::Expire(absl::Time now) {
+// Fails the barriers whose time is up. The timer may have been set for one that is over.
+void Barriers::Expire() {
+  const absl::Time now = loop_->Now();
   for (auto pending = pending_.begin(); pending != pending_.end();) {
     const auto current = pending++;
     if (current->second.deadline > now) continue;
@@ -131,7 +142,7 @@ void Barriers::Expire(absl::Time now) {
     std::vector<std::string> names;
     for (std::uint32_t rank : missing) {
       if (names.size() == kNamedMax) break;
-      names.push_back(workers_->Describe(rank, now));
+      names.push_back(Describe(rank));
     }
     // Workers that enter later read this as well, among them those that it names.
     std::string text =
@@ -143,12 +154,13 @@ void Barriers::Expire(absl::Time now) {
     }
     Finish(current, absl::DeadlineExceededError(text));
   }
+  for (const auto& [key, pending] : pending_) timer_.SetBy(pending.deadline);
 }
 
-absl::Time Barriers::NextDeadline() const {
-  absl::Time next = absl::InfiniteFuture();
-  for (const auto& [key, pending] : pending_) next = std::min(next, pending.deadline);
-  return next;
+std::string Barriers::Describe(std::uint32_t rank) const {
+  const Node* const worker = members_->workers()[rank];
+  if (worker == nullptr) return absl::StrCat("worker ", rank, ", which has not joined");
+  return absl::StrCat(worker->FullName(), ", ", worker->LastHeard(loop_->Now()));
 }
 
 std::vector<Barriers::Waiting> Barriers::waiting() const {
@@ -160,7 +172,7 @@ std::vector<Barriers::Waiting> Barriers::waiting() const {
 }
 
 std::vector<std::uint32_t> Barriers::Missing(const Pending& pending) const {
-  std::vector<std::uint32_t> missing = workers_->Needed();
+  std::vector<std::uint32_t> missing = needed_();
   std::erase_if(missing, [&](std::uint32_t rank) { return pending.entered.contains(rank); });
   return missing;
 }
@@ -189,7 +201,7 @@ void Barriers::Answer(std::uint32_t rank, const Key& key, std::uint64_t said,
   std::tie(release.name, release.group, std::ignore) = key;
   release.number = said;
   release.result = result;
-  send_(rank, release);
+  if (const Node* const worker = members_->workers()[rank]) send_(*worker, release);
 }
 
 void Barriers::Finish(std::map<Key, Pending>::iterator pending, const absl::Status& result) {

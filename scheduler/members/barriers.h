@@ -1,6 +1,6 @@
 // The barriers of workers: each is released when every living worker has entered, or fails for all
-// of them when the first deadline passes, so that all see the same end of the same barrier. Knows
-// no network. Lives on the scheduler's loop.
+// of them when the first deadline passes, so that all see the same end of the same barrier. Lives
+// on the scheduler's loop.
 //
 // Workers number their entries into a name 1, 2, 3, …. A worker that joined late counts from 1 as
 // well: its first entry joins the barrier of that name in which the others wait, or the next, and
@@ -20,6 +20,9 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "proto/messages/messages.h"
+#include "runtime/loop/loop.h"
+#include "runtime/loop/timer.h"
+#include "scheduler/members/membership_table.h"
 
 namespace leeway::scheduler {
 
@@ -33,32 +36,18 @@ inline constexpr std::size_t kLateNamesMax = 1 << 18;
 
 class Barriers {
  public:
-  // The workers, as the barriers see them.
-  class Workers {
-   public:
-    virtual ~Workers() = default;
-    // Ranks whose entry is needed: all but those that died or left.
-    virtual std::vector<std::uint32_t> Needed() const = 0;
-    // "worker 2 (tcp://10.0.0.7:40123), last heard 3.1s ago".
-    virtual std::string Describe(std::uint32_t rank, absl::Time now) const = 0;
-  };
-  using Send = std::function<void(std::uint32_t rank, const proto::BarrierRelease&)>;
+  // Ranks of workers whose entry is needed: all but those that died or left.
+  using Needed = std::function<std::vector<std::uint32_t>()>;
+  using Send = std::function<void(const Node& worker, const proto::BarrierRelease&)>;
 
-  Barriers(const Workers* workers, Send send) : workers_(workers), send_(std::move(send)) {}
+  // All outlive it.
+  Barriers(runtime::Loop* loop, const MembershipTable* members, Needed needed, Send send);
 
-  struct Entrant {
-    std::uint32_t rank = 0;
-    std::uint64_t late =
-        0;  // its incarnation, if it came after the cluster was complete; 0: founder
-  };
   // The worker enters; a repeated entry changes nothing.
-  void Enter(const Entrant& who, const proto::BarrierEnter& enter, absl::Time now);
+  void Enter(const Node& worker, const proto::BarrierEnter& enter);
   // The worker has gone and is no longer waited for. The next worker of its rank has entered
   // nothing yet.
-  void Gone(const Entrant& who);
-  // Fails the barriers whose time is up.
-  void Expire(absl::Time now);
-  absl::Time NextDeadline() const;
+  void Gone(const Node& worker);
 
   struct Waiting {
     std::string name;
@@ -99,18 +88,23 @@ class Barriers {
     std::uint64_t used = 0;
   };
 
+  void Expire();
   std::vector<std::uint32_t> Missing(const Pending& pending) const;
+  std::string Describe(std::uint32_t rank) const;
   bool IsFull(Pending* pending) const;
   // The number that the other workers give to enter.number.
-  std::uint64_t Translate(const Entrant& who, const proto::BarrierEnter& enter);
+  std::uint64_t Translate(const Node& worker, const proto::BarrierEnter& enter);
   std::uint64_t OpenNumber(const proto::BarrierEnter& enter) const;
   bool AnswerIfEnded(std::uint32_t rank, const Key& key, std::uint64_t said);
   void Answer(std::uint32_t rank, const Key& key, std::uint64_t said, const absl::Status& result);
   void Finish(std::map<Key, Pending>::iterator pending, const absl::Status& result);
   void Remember(const Key& key, const absl::Status& result);
 
-  const Workers* const workers_;
+  runtime::Loop* const loop_;
+  const MembershipTable* const members_;
+  const Needed needed_;
   const Send send_;
+  runtime::Timer timer_;  // rings at the first deadline at the latest
   std::map<Key, Pending> pending_;
   std::map<Name, Ended> ended_;
   // The difference between a late worker's numbers and the others'; by incarnation and name.

@@ -1,43 +1,63 @@
 #include "scheduler/members/liveness.h"
 
 #include <algorithm>
-#include <vector>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/format_duration.h"
 #include "runtime/log/log.h"
 
 namespace leeway::scheduler {
+
 Liveness::Liveness(const Config* config, runtime::Loop* loop, MembershipTable* members,
-                   Readers* readers, Owner* owner)
+                   ClusterLife* life)
     : config_(config),
       loop_(loop),
       members_(members),
-      readers_(readers),
-      owner_(owner),
-      detector_(config->failure_timeout,
-                std::max(config->heartbeat_interval, absl::Milliseconds(1))) {}
+      life_(life),
+      interval_(std::max(config->heartbeat_interval, absl::Milliseconds(1))) {}
 
-void Liveness::Heard(std::uint32_t node) {
-  detector_.Heard(node, Now());
-  Trust(node);
+void Liveness::Heard(Node* node) {
+  node->heard = Now();
+  suspects_.erase(node->id);
 }
 
-void Liveness::Forget(std::uint32_t node) {
-  detector_.Forget(node);
-  Trust(node);
+void Liveness::Forget(Node* node) {
+  node->heard = absl::InfinitePast();
+  suspects_.erase(node->id);
+}
+
+// The nodes that were not heard for the failure timeout, by id. Time in which this was not called
+// does not count.
+std::vector<std::uint32_t> Liveness::Silent() {
+  const absl::Time now = Now();
+  const absl::Duration delay =
+      asked_ == absl::InfinitePast() ? absl::ZeroDuration() : now - asked_ - interval_;
+  asked_ = now;
+  std::vector<std::uint32_t> silent;
+  for (Node* const node : members_->AllById()) {
+    if (node->heard == absl::InfinitePast()) continue;
+    if (delay > interval_) node->heard = std::min(now, node->heard + delay);
+    if (node->SilentFor(now) > config_->failure_timeout) silent.push_back(node->id);
+  }
+  return silent;
 }
 
 void Liveness::FindDead() {
-  const std::vector<std::uint32_t> silent = detector_.Silent(Now());
+  const std::vector<std::uint32_t> silent = Silent();
   if (IsCutOff(!silent.empty())) return;
-  for (std::uint32_t id : silent) {
-    if (const Node* const reader = readers_->Find(id)) owner_->OnReaderSilent(*reader);
+  for (const std::uint32_t id : silent) {
     Node* const node = members_->Find(id);
-    if (node == nullptr || !node->alive() || !owner_->running()) continue;
-    owner_->OnDead(node, absl::StrCat("not heard for ", runtime::FormatDuration(SilentFor(id)),
-                                      " (LEEWAY_FAILURE_TIMEOUT_MS=",
-                                      absl::ToInt64Milliseconds(config_->failure_timeout), ")"));
+    if (node == nullptr || !node->alive()) continue;
+    if (node->role == Role::kReader) {
+      life_->OnReaderSilent(*node);
+      continue;
+    }
+    if (!life_->running()) continue;
+    life_->Retire(node, Node::State::kDead,
+                  absl::StrCat("not heard for ", runtime::FormatDuration(node->SilentFor(Now())),
+                               " (LEEWAY_FAILURE_TIMEOUT_MS=",
+                               absl::ToInt64Milliseconds(config_->failure_timeout), ")"));
   }
 }
 
@@ -54,7 +74,7 @@ bool Liveness::HearsNobody() const {
   for (const Node* node : alive) {
     const bool is_server = node->role == Role::kServer;
     servers += is_server;
-    if (SilentFor(node->id) < quiet) continue;
+    if (node->SilentFor(Now()) < quiet) continue;
     ++quiet_nodes;
     quiet_servers += is_server;
     connected = connected || node->peer != 0 || node->pulse != 0;
@@ -70,7 +90,7 @@ bool Liveness::IsCutOff(bool somebody_is_silent) {
     cut_off_since_.reset();
     runtime::LogInfo("nodes are heard again");
     // The other nodes were cut off from the scheduler as well.
-    for (const Node* node : members_->Alive()) detector_.Heard(node->id, Now());
+    for (Node* const node : members_->Alive()) node->heard = Now();
     return true;
   }
   if (!cut_off_since_.has_value()) {
@@ -87,7 +107,7 @@ bool Liveness::IsCutOff(bool somebody_is_silent) {
 // Only a member without connections is suspected: a worker, whose process has ended without leaving
 // or soon comes back, and a server whose shards have other replicas.
 void Liveness::Suspect(const Node& node) {
-  if (!owner_->running() || !node.alive() || node.peer != 0 || node.pulse != 0) return;
+  if (!life_->running() || !node.alive() || node.peer != 0 || node.pulse != 0) return;
   if (!members_->complete()) return;
   if (node.role == Role::kServer && config_->replication < 2) return;
   const auto [suspect, first] =
@@ -98,13 +118,13 @@ void Liveness::Suspect(const Node& node) {
 void Liveness::SuspicionOver(std::uint32_t node) {
   suspects_.erase(node);
   Node* const silent = members_->Find(node);
-  if (silent == nullptr || !silent->alive() || !owner_->running() || !CanBeSpared(*silent)) {
+  if (silent == nullptr || !silent->alive() || !life_->running() || !CanBeSpared(*silent)) {
     return;
   }
-  owner_->OnDead(
-      silent, absl::StrCat("its connections broke, and it has not come back for ",
-                           runtime::FormatDuration(SuspicionPatience()), " (LEEWAY_SUSPICION_MS=",
-                           absl::ToInt64Milliseconds(config_->suspicion), ")"));
+  life_->Retire(silent, Node::State::kDead,
+                absl::StrCat("its connections broke, and it has not come back for ",
+                             runtime::FormatDuration(SuspicionPatience()), " (LEEWAY_SUSPICION_MS=",
+                             absl::ToInt64Milliseconds(config_->suspicion), ")"));
 }
 
 absl::Duration Liveness::SuspicionPatience() const {
@@ -115,33 +135,13 @@ absl::Duration Liveness::SuspicionPatience() const {
 // it. If none is connected, the scheduler's own connections broke. The last replica of a shard is
 // waited for until the failure timeout (FindDead), since nothing can replace it.
 bool Liveness::CanBeSpared(const Node& node) const {
-  if (node.role == Role::kServer && owner_->IsLastReplica(node.rank)) {
+  if (node.role == Role::kServer && life_->IsLastReplica(node.rank)) {
     return false;
   }
   const std::vector<Node*> servers = members_->Alive(Role::kServer);
   return std::ranges::any_of(servers, [&node](const Node* other) {
     return other->id != node.id && (other->peer != 0 || other->pulse != 0);
   });
-}
-
-void Liveness::Trust(std::uint32_t node) { suspects_.erase(node); }
-
-absl::Duration Liveness::SilentFor(std::uint32_t node) const {
-  return detector_.SilentFor(node, Now());
-}
-
-std::string Liveness::LastHeard(std::uint32_t node) const {
-  return absl::StrCat("last heard ", runtime::FormatDuration(SilentFor(node)), " ago");
-}
-
-std::string Liveness::MostSilentWorker() const {
-  const std::vector<Node*> workers = members_->Alive(Role::kWorker);
-  const auto heard_before = [this](const Node* a, const Node* b) {
-    return SilentFor(a->id) < SilentFor(b->id);
-  };
-  const auto most = std::max_element(workers.begin(), workers.end(), heard_before);
-  return most == workers.end() ? ""
-                               : absl::StrCat((*most)->FullName(), ", ", LastHeard((*most)->id));
 }
 
 }  // namespace leeway::scheduler

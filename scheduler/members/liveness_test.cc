@@ -20,7 +20,7 @@ using ::testing::StartsWith;
 
 // Two servers and a worker on virtual time, all connected; FindDead is called as the scheduler
 // does.
-class LivenessTest : public ::testing::Test, private Liveness::Owner {
+class LivenessTest : public ::testing::Test, private ClusterLife {
  protected:
   LivenessTest() {
     config_.replication = 2;
@@ -28,9 +28,9 @@ class LivenessTest : public ::testing::Test, private Liveness::Owner {
       servers_.push_back(Admit(Role::kServer, incarnation));
     worker_ = Admit(Role::kWorker, 12);
     members_.UpdateComplete();
-    liveness_ = std::make_unique<Liveness>(&config_, runner_->loop(), &members_, &readers_,
-                                           static_cast<Liveness::Owner*>(this));
-    for (const Node* node : members_.Alive()) liveness_->Heard(node->id);
+    liveness_ = std::make_unique<Liveness>(&config_, runner_->loop(), &members_,
+                                           static_cast<ClusterLife*>(this));
+    for (Node* const node : members_.Alive()) liveness_->Heard(node);
   }
   Node* Admit(Role role, std::uint64_t incarnation) {
     proto::Join join;
@@ -46,38 +46,40 @@ class LivenessTest : public ::testing::Test, private Liveness::Owner {
     return node;
   }
   // Lets time pass in which only `beating` are heard.
-  void Pass(absl::Duration time, const std::vector<const Node*>& beating) {
+  void Pass(absl::Duration time, const std::vector<Node*>& beating) {
     for (absl::Duration passed; passed < time; passed += config_.heartbeat_interval) {
-      for (const Node* node : beating) liveness_->Heard(node->id);
+      for (Node* const node : beating) liveness_->Heard(node);
       world_.RunFor(config_.heartbeat_interval);
       liveness_->FindDead();
     }
   }
-  std::vector<const Node*> All() const { return {servers_[0], servers_[1], worker_}; }
+  std::vector<Node*> All() const { return {servers_[0], servers_[1], worker_}; }
   void Break(Node* node) {
     node->peer = 0;
     liveness_->Suspect(*node);
   }
 
   bool running() const override { return running_; }
+  absl::Status Ready() const override { return absl::OkStatus(); }
+  bool loading() const override { return false; }
   bool IsLastReplica(std::uint32_t rank) const override { return last_.contains(rank); }
-  void OnDead(Node* node, const std::string& why) override {
+  void Retire(Node* node, Node::State state, const std::string& why) override {
     dead_.push_back(node);
     why_ = why;
-    members_.Retire(node, Node::State::kDead, why);
-    liveness_->Forget(node->id);
+    members_.Retire(node, state, why);
+    liveness_->Forget(node);
   }
   void OnReaderSilent(const Node& reader) override {
     silent_readers_.push_back(reader.id);
-    liveness_->Forget(reader.id);
+    members_.readers().Forget(reader.id);
   }
+  void Fail(const absl::Status&) override {}
 
   Config config_;
   runtime::SimWorld world_{1};
   std::unique_ptr<runtime::Host> host_ = world_.NewHost("scheduler");
   std::unique_ptr<runtime::LoopRunner> runner_ = host_->Spawn("loop");
   MembershipTable members_{2, 1};
-  Readers readers_;
   std::vector<Node*> servers_;
   Node* worker_ = nullptr;
   bool running_ = true;
@@ -152,17 +154,46 @@ TEST_F(LivenessTest, ASilentReaderIsReportedAsOne) {
   van::Identity identity;
   identity.role = Role::kReader;
   identity.incarnation = 99;
-  const std::uint32_t reader = (*readers_.Admit(identity))->id;
-  liveness_->Heard(reader);
+  Node* const admitted = *members_.readers().Admit(identity);
+  liveness_->Heard(admitted);
+  const std::uint32_t reader = admitted->id;
   Pass(config_.failure_timeout + 2 * config_.heartbeat_interval, All());
   EXPECT_THAT(silent_readers_, ElementsAre(reader));
   EXPECT_THAT(dead_, IsEmpty());
 }
 
+TEST_F(LivenessTest, BeingHeardPutsOffTheDeadlineOfThatNodeAlone) {
+  Pass(config_.failure_timeout - absl::Seconds(2), {servers_[0]});
+  Pass(absl::Seconds(4), {servers_[0], servers_[1]});
+  EXPECT_THAT(dead_, ElementsAre(worker_));
+  EXPECT_LE(servers_[1]->SilentFor(runner_->loop()->Now()), config_.heartbeat_interval);
+}
+
+TEST_F(LivenessTest, TheForgottenAreNeverSilent) {
+  liveness_->Forget(worker_);
+  Pass(10 * config_.failure_timeout, {servers_[0], servers_[1]});
+  EXPECT_THAT(dead_, IsEmpty());
+  EXPECT_EQ(worker_->SilentFor(runner_->loop()->Now()), absl::ZeroDuration());
+}
+
+// What most nodes sent meanwhile has not been read yet.
+TEST_F(LivenessTest, AStoppedSchedulerDeclaresNoNodeDead) {
+  Pass(absl::Seconds(2), All());
+  world_.RunFor(absl::Hours(1));
+  liveness_->Heard(servers_[0]);
+  liveness_->FindDead();
+  EXPECT_THAT(dead_, IsEmpty());
+  Pass(config_.failure_timeout - absl::Seconds(2), {servers_[0]});
+  EXPECT_THAT(dead_, IsEmpty());
+  Pass(absl::Seconds(4), {servers_[0]});
+  EXPECT_THAT(dead_, ElementsAre(servers_[1], worker_));
+}
+
 TEST_F(LivenessTest, NamesTheMostSilentWorker) {
   Pass(config_.heartbeat_interval, {servers_[0], servers_[1]});
-  EXPECT_THAT(liveness_->MostSilentWorker(), StartsWith("worker 0"));
-  EXPECT_THAT(liveness_->MostSilentWorker(), HasSubstr(", last heard "));
+  const std::string text = members_.MostSilentWorker(runner_->loop()->Now());
+  EXPECT_THAT(text, StartsWith("worker 0"));
+  EXPECT_THAT(text, HasSubstr(", last heard "));
 }
 
 }  // namespace liveness_test

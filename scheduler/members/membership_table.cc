@@ -5,13 +5,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/messages/limits.h"
+#include "runtime/base/format_duration.h"
 #include "runtime/base/status_macros.h"
 
 namespace leeway::scheduler {
 namespace {
-
-// Those of readers begin there (readers.h).
-constexpr std::uint32_t kNodeIdMax = 1u << 31;
 
 absl::string_view NumberSetting(Role role) {
   return role == Role::kServer ? "LEEWAY_NUM_SERVERS" : "LEEWAY_NUM_WORKERS";
@@ -56,6 +54,14 @@ std::string Node::FullName() const {
   return address.empty() ? Name() : absl::StrCat(Name(), " (", address, ")");
 }
 
+absl::Duration Node::SilentFor(absl::Time now) const {
+  return heard == absl::InfinitePast() ? absl::ZeroDuration() : now - heard;
+}
+
+std::string Node::LastHeard(absl::Time now) const {
+  return absl::StrCat("last heard ", runtime::FormatDuration(SilentFor(now)), " ago");
+}
+
 absl::string_view Name(Node::State state) {
   switch (state) {
     case Node::State::kAlive:
@@ -80,9 +86,9 @@ absl::StatusOr<Node*> MembershipTable::Admit(const proto::Join& join,
   LEEWAY_RETURN_IF_ERROR(CheckAnnounced(join));
   LEEWAY_ASSIGN_OR_RETURN(const std::uint32_t rank, ChooseRank(join));
   LEEWAY_RETURN_IF_ERROR(CheckLeavingIsKnown(join.role, rank));
-  if (next_id_ >= kNodeIdMax) {
-    return absl::ResourceExhaustedError(absl::StrCat("the scheduler has admitted ", kNodeIdMax,
-                                                     " nodes already; start the cluster anew"));
+  if (next_id_ >= kFirstReaderNode) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "the scheduler has admitted ", kFirstReaderNode, " nodes already; start the cluster anew"));
   }
   ++changes_;
   Node& node = nodes_[next_id_];
@@ -244,6 +250,7 @@ Node* MembershipTable::FindIncarnation(std::uint64_t incarnation) {
 }
 
 Node* MembershipTable::Find(std::uint32_t id) {
+  if (id >= kFirstReaderNode) return readers_.Find(id);
   const auto node = nodes_.find(id);
   return node == nodes_.end() ? nullptr : &node->second;
 }
@@ -256,10 +263,26 @@ std::vector<Node*> MembershipTable::Alive(Role role) const {
   return alive;
 }
 
+std::vector<Node*> MembershipTable::AllById() {
+  std::vector<Node*> all;
+  for (auto& [id, node] : nodes_) all.push_back(&node);
+  const std::vector<Node*> readers = readers_.All();
+  all.insert(all.end(), readers.begin(), readers.end());
+  return all;
+}
+
 std::vector<std::uint32_t> MembershipTable::AliveIds(Role role) const {
   std::vector<std::uint32_t> ids;
   for (const Node* node : Alive(role)) ids.push_back(node->id);
   return ids;
+}
+
+std::vector<std::uint32_t> MembershipTable::AwaitedWorkers() const {
+  std::vector<std::uint32_t> ranks;
+  for (std::uint32_t rank = 0; rank < workers_.size(); ++rank) {
+    if (workers_[rank] == nullptr || workers_[rank]->alive()) ranks.push_back(rank);
+  }
+  return ranks;
 }
 
 std::string MembershipTable::DescribeServer(std::uint32_t id) const {
@@ -267,6 +290,19 @@ std::string MembershipTable::DescribeServer(std::uint32_t id) const {
     if (server != nullptr && server->id == id) return server->FullName();
   }
   return absl::StrCat("node ", id);
+}
+
+std::string MembershipTable::LastHeard(std::uint32_t id, absl::Time now) const {
+  const Node* const node = Find(id);
+  return (node == nullptr ? Node() : *node).LastHeard(now);
+}
+
+std::string MembershipTable::MostSilentWorker(absl::Time now) const {
+  const std::vector<Node*> workers = Alive(Role::kWorker);
+  const auto most = std::ranges::max_element(
+      workers, {}, [now](const Node* worker) { return worker->SilentFor(now); });
+  if (most == workers.end()) return "";
+  return absl::StrCat((*most)->FullName(), ", ", (*most)->LastHeard(now));
 }
 
 std::vector<Node*> MembershipTable::Alive() const {
@@ -284,6 +320,60 @@ std::vector<const Node*> MembershipTable::Dead() const {
     }
   }
   return dead;
+}
+
+// ---- readers ----
+
+absl::StatusOr<Node*> Readers::Admit(const van::Identity& identity) {
+  if (identity.incarnation == 0) return absl::InvalidArgumentError("its incarnation is 0");
+  if (readers_.size() >= kReadersMax) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("there are ", kReadersMax,
+                     " readers (LEEWAY_READ_ONLY) already, and there cannot be more at a time"));
+  }
+  const std::uint32_t id = FreeId(identity);
+  Node& node = readers_[id];
+  node.id = id;
+  node.role = Role::kReader;
+  node.rank = id - kFirstReaderNode;  // for people: it has none
+  node.incarnation = identity.incarnation;
+  ids_[node.incarnation] = id;
+  return &node;
+}
+
+// A random one, so that readers that come back to a restarted scheduler find theirs free.
+std::uint32_t Readers::FreeId(const van::Identity& identity) const {
+  const bool had_one = identity.node >= kFirstReaderNode;
+  std::uint32_t id =
+      had_one
+          ? identity.node
+          : kFirstReaderNode | static_cast<std::uint32_t>(identity.incarnation % kFirstReaderNode);
+  while (readers_.contains(id)) id = kFirstReaderNode | (id + 1);
+  return id;
+}
+
+void Readers::Forget(std::uint32_t id) {
+  const auto found = readers_.find(id);
+  if (found == readers_.end()) return;
+  ids_.erase(found->second.incarnation);
+  readers_.erase(found);
+}
+
+Node* Readers::FindIncarnation(std::uint64_t incarnation) {
+  const auto id = ids_.find(incarnation);
+  return id == ids_.end() ? nullptr : Find(id->second);
+}
+
+Node* Readers::Find(std::uint32_t id) {
+  const auto found = readers_.find(id);
+  return found == readers_.end() ? nullptr : &found->second;
+}
+
+std::vector<Node*> Readers::All() {
+  std::vector<Node*> all;
+  all.reserve(readers_.size());
+  for (auto& [id, node] : readers_) all.push_back(&node);
+  return all;
 }
 
 }  // namespace leeway::scheduler

@@ -1,11 +1,14 @@
-// The table of members: servers and workers with their ranks, incarnations and states. Lives on the
-// scheduler's loop. A node that has gone stays in it as long as it has its rank; of those that have
+// The table of members: servers and workers with their ranks, incarnations and states. It has the
+// readers as well, apart from them. Lives on the scheduler's loop.
+//
+// A node that has gone stays in it as long as it has its rank; of those that have
 // lost it to another process, or had gone before the cluster was complete, the newest kReplacedMax
 // stay, so that they can still be told why. The durable state has all nodes of the table, so it
 // does not grow with the cluster's age.
 #ifndef LEEWAY_SCHEDULER_MEMBERS_MEMBERSHIP_TABLE_H_
 #define LEEWAY_SCHEDULER_MEMBERS_MEMBERSHIP_TABLE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -54,11 +57,46 @@ struct Node {
   absl::Time uptime_told = absl::InfinitePast();
   std::uint64_t resident_bytes = 0;
 
+  // When it was heard last, by Liveness; infinitely past: nobody watches it.
+  absl::Time heard = absl::InfinitePast();
+
   bool alive() const { return state == State::kAlive; }
-  std::string Name() const;      // "worker 2"; of a reader (readers.h) its rank is for people only
+  // The time since it was heard; zero for a node that is not watched.
+  absl::Duration SilentFor(absl::Time now) const;
+  std::string LastHeard(absl::Time now) const;  // "last heard 3.1s ago"
+  std::string Name() const;      // "worker 2"; of a reader its rank is for people only
   std::string FullName() const;  // "worker 2 (tcp://10.0.0.7:40123)"
 };
 absl::string_view Name(Node::State state);  // "alive", "left", "dead"
+
+inline constexpr std::size_t kReadersMax = 4096;  // at a time
+// Their node ids are far from those of members, which count up from 2.
+inline constexpr std::uint32_t kFirstReaderNode = 1u << 31;
+
+// The readers (Config::read_only): clients that only pull. They are no members: they have no rank,
+// are in no map, take part in no barrier and no clock, are not in the durable state, and nothing
+// waits for them. The scheduler knows those that are connected, so that they get new maps. One that
+// it has forgotten joins again.
+class Readers {
+ public:
+  // Takes in a reader that is not known. A reader that joins again after it was forgotten keeps its
+  // node id. RESOURCE_EXHAUSTED: there are kReadersMax.
+  absl::StatusOr<Node*> Admit(const van::Identity& identity);
+  // It has left, its connections are gone, or it was not heard for long.
+  void Forget(std::uint32_t id);
+
+  // Null where there is none. Pointers hold until it is forgotten.
+  Node* FindIncarnation(std::uint64_t incarnation);
+  Node* Find(std::uint32_t id);
+  std::vector<Node*> All();  // by id
+  std::size_t size() const { return readers_.size(); }
+
+ private:
+  std::uint32_t FreeId(const van::Identity& identity) const;
+
+  std::map<std::uint32_t, Node> readers_;       // by id
+  std::map<std::uint64_t, std::uint32_t> ids_;  // by incarnation
+};
 
 class MembershipTable {
  public:
@@ -88,11 +126,14 @@ class MembershipTable {
   const Node* FindIncarnation(std::uint64_t incarnation) const {
     return const_cast<MembershipTable*>(this)->FindIncarnation(incarnation);
   }
-  Node* Find(std::uint32_t id);
+  Node* Find(std::uint32_t id);  // a reader, too
+  const Node* Find(std::uint32_t id) const { return const_cast<MembershipTable*>(this)->Find(id); }
   // A process that was told that id was a member once, and is not in the table any more.
   bool IsForgotten(std::uint32_t id) const {
     return id > kSchedulerNode && id < next_id_ && !nodes_.contains(id);
   }
+  Readers& readers() { return readers_; }
+  const Readers& readers() const { return readers_; }
   // By rank; null where no node has joined (before the cluster is complete). More than were
   // announced, once elastic nodes have joined.
   const std::vector<Node*>& servers() const { return servers_; }
@@ -103,13 +144,19 @@ class MembershipTable {
   // By rank; servers first.
   std::vector<Node*> Alive(Role role) const;
   std::vector<Node*> Alive() const;
-  // Likewise their nodes' ids.
+  std::vector<Node*> AllById();  // readers last
+  // The ids of the living nodes, by rank.
   std::vector<std::uint32_t> AliveIds(Role role) const;
+  // Ranks of workers: all but those that died or left.
+  std::vector<std::uint32_t> AwaitedWorkers() const;
   // Those that died since the cluster was complete, and whose rank no node has taken.
   std::vector<const Node*> Dead() const;
 
   // "server 1 (tcp://…)" for the id of a server; "node 7" for any other.
   std::string DescribeServer(std::uint32_t id) const;
+  std::string LastHeard(std::uint32_t id, absl::Time now) const;
+  // The living worker that has not been heard for longest, and since when; empty: there is none.
+  std::string MostSilentWorker(absl::Time now) const;
 
   // The durable state: all nodes of the table, by id.
   const std::map<std::uint32_t, Node>& nodes() const { return nodes_; }
@@ -133,6 +180,7 @@ class MembershipTable {
   std::map<std::uint32_t, Node> nodes_;            // by id
   std::map<std::uint64_t, std::uint32_t> ids_;     // by incarnation
   std::vector<Node*> servers_, workers_;
+  Readers readers_;
   std::deque<std::uint32_t> replaced_;  // ids, in the order of their replacement
   std::uint32_t next_id_ = kSchedulerNode + 1;
   bool complete_ = false;

@@ -29,8 +29,7 @@ void NodeSender::SendTo(const Node& node, const proto::AnyMessage& message) {
 }
 
 void NodeSender::SendToNode(std::uint32_t id, const proto::AnyMessage& message) {
-  const Node* const node = id >= kFirstReaderNode ? readers_->Find(id) : members_->Find(id);
-  if (node != nullptr) SendTo(*node, message);
+  if (const Node* const node = members_->Find(id)) SendTo(*node, message);
 }
 
 void NodeSender::SendMap(const Node& node, const proto::ClusterMap& map) {

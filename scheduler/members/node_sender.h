@@ -16,7 +16,6 @@
 #include "runtime/loop/loop.h"
 #include "runtime/memory/buffer.h"
 #include "scheduler/members/membership_table.h"
-#include "scheduler/members/readers.h"
 #include "van/van.h"
 
 namespace leeway::scheduler {
@@ -26,7 +25,7 @@ class NodeSender {
   // Runs a send, now or once the present state is on disk.
   using Hold = std::function<void(runtime::Task send)>;
 
-  NodeSender(MembershipTable* members, Readers* readers) : members_(members), readers_(readers) {}
+  explicit NodeSender(const MembershipTable* members) : members_(members) {}
 
   // To be called before anything is sent; `van` outlives its use.
   void Open(van::Van* van) { van_ = van; }
@@ -45,8 +44,7 @@ class NodeSender {
   void SendMap(const Node& node, const proto::ClusterMap& map);
 
  private:
-  MembershipTable* const members_;
-  Readers* const readers_;
+  const MembershipTable* const members_;
   van::Van* van_ = nullptr;
   Hold hold_;  // null: nothing is held
   runtime::Buffer encoded_map_;

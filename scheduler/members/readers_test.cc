@@ -1,11 +1,10 @@
 // Readers with the real scheduler and memberships: they join and leave, and nothing waits for them.
-#include "scheduler/members/readers.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
+#include "scheduler/members/membership_table.h"
 #include "scheduler/testing/test_cluster.h"
 
 namespace leeway::scheduler {

@@ -1,8 +1,10 @@
-// The durable state of a scheduler, from which it goes on after a restart. state_file.h keeps it.
+// The durable state of a scheduler, from which it goes on after a restart, and its JSON form, of
+// the whole or of what changed in it (RFC 7396, "JSON Merge Patch"). state_file.h keeps it.
 #ifndef LEEWAY_SCHEDULER_STATE_STATE_H_
 #define LEEWAY_SCHEDULER_STATE_STATE_H_
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <set>
 #include <string>
 #include <vector>
@@ -41,6 +43,14 @@ struct State {
 
 // OK if a scheduler with these settings may go on with the state; the error names the setting.
 absl::Status CheckStateFits(const State& state, const Config& config);
+
+nlohmann::json ToJson(const State& state);
+// What merges ToJson(before) into ToJson(after). Takes time for what changed, and little for each
+// node and table that did not.
+nlohmann::json ChangesBetween(const State& before, const State& after);
+// Throws an exception of the library, or std::invalid_argument, for anything that ToJson has not
+// made.
+State StateFrom(const nlohmann::json& json);
 
 }  // namespace leeway::scheduler
 

@@ -14,7 +14,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "runtime/base/status_macros.h"
-#include "scheduler/state/state_json.h"
 
 namespace leeway::scheduler {
 namespace {

@@ -6,15 +6,20 @@
 #include "absl/strings/str_join.h"
 #include "proto/tables/table_difference.h"
 #include "runtime/base/format_duration.h"
-#include "scheduler/members/membership_table.h"
+#include "scheduler/tables/known_codecs.h"
+#include "scheduler/tables/table_changes.h"
 
 namespace leeway::scheduler {
-TableCatalogue::TableCatalogue(const Members* members, absl::Duration resend_interval,
-                               absl::Duration install_timeout, Send send)
+
+TableCatalogue::TableCatalogue(const MembershipTable* members, const TableChanges* changes,
+                               absl::Duration resend_interval, absl::Duration install_timeout,
+                               Send send, Prepared prepared)
     : members_(members),
+      table_changes_(changes),
       resend_interval_(resend_interval),
       install_timeout_(install_timeout),
-      send_(std::move(send)) {}
+      send_(std::move(send)),
+      prepared_(std::move(prepared)) {}
 
 void TableCatalogue::Create(std::uint32_t node, const proto::CreateTable& create, absl::Time now) {
   const Request request{node, create.request, true};
@@ -39,7 +44,7 @@ void TableCatalogue::Create(std::uint32_t node, const proto::CreateTable& create
 absl::Status TableCatalogue::CheckSame(const Entry& entry, const TableSpec& wanted) const {
   if (entry.given.value_or(entry.spec) == wanted) return absl::OkStatus();
   const std::vector<proto::FieldDifference> differences =
-      proto::DifferencesOf(members_->SpecOf(entry), wanted);
+      proto::DifferencesOf(table_changes_->SpecOf(entry), wanted);
   if (differences.empty()) return absl::OkStatus();
   const bool shaped = std::any_of(differences.begin(), differences.end(),
                                   [](const auto& one) { return one.shapes_data; });
@@ -78,13 +83,13 @@ void TableCatalogue::Open(std::uint32_t node, const proto::OpenTable& open) {
 }
 
 void TableCatalogue::StartInstall(const Request& request, const TableSpec& spec, absl::Time now) {
-  const std::vector<std::uint32_t> living = members_->LivingServers();
+  const std::vector<std::uint32_t> living = members_->AliveIds(Role::kServer);
   if (living.empty()) {
     Refuse(request, absl::UnavailableError(
                         absl::StrCat("cannot create table '", spec.name, "': no server is alive")));
     return;
   }
-  if (const absl::Status known = members_->CheckCodecs(spec); !known.ok()) {
+  if (const absl::Status known = CheckCodecsAreKnown(spec, members_->Alive()); !known.ok()) {
     Refuse(request, known);
     return;
   }
@@ -114,22 +119,24 @@ void TableCatalogue::SendInstall(const Table& table) {
 }
 
 void TableCatalogue::OnInstalled(std::uint32_t server, const proto::InstallTableReply& reply) {
+  if (OnMissingInstalled(server, reply)) return;
   const auto name = installing_.find(reply.table);
   if (name == installing_.end()) return;
   Table& table = tables_.at(name->second);
   if (!table.awaited.contains(server)) return;
   if (!reply.result.ok()) {
-    Fail(name->second, absl::Status(reply.result.code(),
-                                    absl::StrCat(members_->Describe(server), " refuses table '",
-                                                 name->second, "': ", reply.result.message())));
+    Fail(name->second,
+         absl::Status(reply.result.code(),
+                      absl::StrCat(members_->DescribeServer(server), " refuses table '",
+                                   name->second, "': ", reply.result.message())));
     return;
   }
   if (!table.agreed.empty() && table.entry.combine != reply.combine) {
     Fail(name->second,
          absl::FailedPreconditionError(absl::StrCat(
-             members_->Describe(*table.agreed.begin()), " and ", members_->Describe(server),
-             " have different updaters named '", table.entry.spec.updater.name,
-             "'; give all servers the same LEEWAY_PLUGINS")));
+             members_->DescribeServer(*table.agreed.begin()), " and ",
+             members_->DescribeServer(server), " have different updaters named '",
+             table.entry.spec.updater.name, "'; give all servers the same LEEWAY_PLUGINS")));
     return;
   }
   table.entry.combine = reply.combine;
@@ -174,8 +181,53 @@ void TableCatalogue::ServerCame(std::uint32_t server) {
   }
 }
 
+// ---- servers that join late ----
+
+void TableCatalogue::Prepare(std::uint32_t server, absl::Time now) {
+  LateServer late{.missing = {}, .resend_at = now + resend_interval_};
+  // Those that are being created: ServerCame.
+  for (const auto& [name, table] : tables_) {
+    if (table.entry.installed) late.missing.emplace(table.entry.id, table.entry);
+  }
+  if (late.missing.empty()) return prepared_(server, absl::OkStatus());
+  SendMissing(server, late_servers_[server] = std::move(late));
+}
+
+void TableCatalogue::SendMissing(std::uint32_t server, const LateServer& late) {
+  for (const auto& [id, table] : late.missing) {
+    send_(server, proto::InstallTable{.table = id, .spec = table.spec});
+  }
+}
+
+// True if it answers an installation that Prepare has asked for.
+bool TableCatalogue::OnMissingInstalled(std::uint32_t server,
+                                        const proto::InstallTableReply& reply) {
+  const auto late = late_servers_.find(server);
+  if (late == late_servers_.end()) return false;
+  const auto table = late->second.missing.find(reply.table);
+  if (table == late->second.missing.end()) return false;
+  const Entry entry = table->second;
+  absl::Status fit = reply.result;
+  if (fit.ok() && reply.combine != entry.combine) {
+    fit = absl::FailedPreconditionError(absl::StrCat(
+        "it has another updater named '", entry.spec.updater.name, "' than the other servers"));
+  }
+  late->second.missing.erase(table);
+  if (fit.ok() && !late->second.missing.empty()) return true;
+  late_servers_.erase(late);
+  if (!fit.ok()) {
+    fit = absl::Status(
+        fit.code(), absl::StrCat("it does not take table '", entry.spec.name, "': ", fit.message(),
+                                 "; give all servers the same LEEWAY_PLUGINS"));
+  }
+  prepared_(server, fit);
+  return true;
+}
+
+// ---- members go, time passes ----
+
 void TableCatalogue::ServersChanged() {
-  const std::vector<std::uint32_t> living = members_->LivingServers();
+  const std::vector<std::uint32_t> living = members_->AliveIds(Role::kServer);
   const std::map<std::uint32_t, std::string> installing = installing_;
   for (const auto& [id, name] : installing) {
     Table& table = tables_.at(name);
@@ -202,19 +254,25 @@ void TableCatalogue::Tick(absl::Time now) {
   for (const auto& [id, name] : installing) {
     Table& table = tables_.at(name);
     if (now >= table.deadline) {
-      Fail(name, Timeout(table));
+      Fail(name, Timeout(table, now));
     } else if (now >= table.resend_at) {
       table.resend_at = now + resend_interval_;
       SendInstall(table);
     }
   }
+  for (auto& [server, late] : late_servers_) {
+    if (now < late.resend_at) continue;
+    late.resend_at = now + resend_interval_;
+    SendMissing(server, late);
+  }
 }
 
-absl::Status TableCatalogue::Timeout(const Table& table) const {
+absl::Status TableCatalogue::Timeout(const Table& table, absl::Time now) const {
   std::vector<std::string> names;
   for (std::uint32_t server : table.awaited) {
     if (names.size() < kNamedMax) {
-      names.push_back(absl::StrCat(members_->Describe(server), ", ", members_->LastHeard(server)));
+      names.push_back(
+          absl::StrCat(members_->DescribeServer(server), ", ", members_->LastHeard(server, now)));
     }
   }
   return absl::DeadlineExceededError(
@@ -269,7 +327,7 @@ void TableCatalogue::Give(const Request& request, const Entry& entry) {
   reply.table = entry.id;
   reply.spec = entry.spec;
   reply.combine = entry.combine;
-  reply.table_settings = members_->TableSettingsOf(entry.id);
+  reply.table_settings = table_changes_->EntriesOf(entry.id);
   Answer(request, std::move(reply));
 }
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
-#include "scheduler/tables/reply_memory.h"
+#include "scheduler/tables/table_changes.h"
 
 namespace leeway::scheduler {
 namespace {
@@ -16,8 +16,24 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 // Servers are nodes 2 and 3, workers 10 and 11.
-class TableCatalogueTest : public ::testing::Test, private TableCatalogue::Members {
+class TableCatalogueTest : public ::testing::Test {
  protected:
+  TableCatalogueTest() {
+    for (const std::uint64_t incarnation : {2, 3}) {
+      proto::Join join;
+      join.role = Role::kServer;
+      join.num_servers = 2;
+      join.endpoints = {"sim://server/0"};
+      van::Identity identity;
+      identity.role = Role::kServer;
+      identity.incarnation = incarnation;
+      EXPECT_TRUE(members_.Admit(join, identity).ok());
+    }
+  }
+  void Die(std::uint32_t server) {
+    members_.Retire(members_.Find(server), Node::State::kDead, "");
+    catalogue_.ServersChanged();
+  }
   void Create(std::uint32_t node, std::uint64_t request, const TableSpec& spec) {
     catalogue_.Create(node, {.request = request, .spec = spec}, now_);
   }
@@ -31,7 +47,7 @@ class TableCatalogueTest : public ::testing::Test, private TableCatalogue::Membe
   }
   void CreateInstalled(const TableSpec& spec, std::uint32_t id) {
     Create(10, 1000 + id, spec);
-    for (std::uint32_t server : living_) Installed(server, id);
+    for (const std::uint32_t server : {2, 3}) Installed(server, id);
     Sent();
   }
   // "node:install:id", "node:forget:id" and "node:request:code:id" of what was sent since the last
@@ -39,14 +55,19 @@ class TableCatalogueTest : public ::testing::Test, private TableCatalogue::Membe
   std::vector<std::string> Sent() { return std::exchange(sent_, {}); }
   std::string LastReason() const { return std::string(last_.result.message()); }
 
-  std::vector<std::uint32_t> living_ = {2, 3};
-  absl::Status codecs_known_;
+  MembershipTable members_{2, 0};
   std::vector<std::string> sent_;
   proto::TableReply last_;
   absl::Time now_ = absl::UnixEpoch();
+  std::vector<absl::Status> prepared_;  // late servers
+  const TableChanges changes_{&members_, absl::Seconds(1), absl::Seconds(60), nullptr, nullptr};
   TableCatalogue catalogue_{
-      this, absl::Seconds(1), absl::Seconds(60),
-      [this](std::uint32_t node, const proto::AnyMessage& message) { Record(node, message); }};
+      &members_,
+      &changes_,
+      absl::Seconds(1),
+      absl::Seconds(60),
+      [this](std::uint32_t node, const proto::AnyMessage& message) { Record(node, message); },
+      [this](std::uint32_t, const absl::Status& fit) { prepared_.push_back(fit); }};
   const TableSpec w_ = TableSpec::Dense("w", {4, 5});
   const TableSpec other_w_ = TableSpec::Dense("w", {4, 6});
 
@@ -63,22 +84,21 @@ class TableCatalogueTest : public ::testing::Test, private TableCatalogue::Membe
                                    last_.table));
     }
   }
-  std::vector<std::uint32_t> LivingServers() const override { return living_; }
-  std::string Describe(std::uint32_t node) const override { return absl::StrCat("server ", node); }
-  std::string LastHeard(std::uint32_t) const override { return "last heard 3s ago"; }
-  absl::Status CheckCodecs(const TableSpec&) const override { return codecs_known_; }
 };
 
 TEST_F(TableCatalogueTest, ATableWhoseCodecANodeLacksIsRefusedBeforeAnyServerIsAsked) {
-  codecs_known_ = absl::FailedPreconditionError("worker 1 has no codec 'mine'");
-  Create(10, 1, w_);
+  TableSpec mine = w_;
+  mine.codec = "mine";
+  members_.Find(2)->codecs = {{"mine", 1}};
+  members_.Find(3)->codecs = {{"onebit", 1}};
+  Create(10, 1, mine);
   EXPECT_THAT(Sent(), ElementsAre("10:1:FAILED_PRECONDITION:0"));
   EXPECT_THAT(LastReason(), HasSubstr("no codec 'mine'"));
   EXPECT_THAT(catalogue_.tables(), IsEmpty());
-  codecs_known_ = absl::OkStatus();
-  CreateInstalled(w_, 1);
-  codecs_known_ = absl::FailedPreconditionError("worker 1 has no codec 'mine'");
-  Create(11, 1, w_);  // it is there: this opens it
+  members_.Find(3)->codecs = {{"mine", 1}};
+  CreateInstalled(mine, 1);
+  members_.Find(3)->codecs = {{"onebit", 1}};
+  Create(11, 1, mine);  // it is there: this opens it
   EXPECT_THAT(Sent(), ElementsAre("11:1:OK:1"));
 }
 
@@ -140,7 +160,7 @@ TEST_F(TableCatalogueTest, AServersRefusalIsNamedAndLeavesNothingBehind) {
   Sent();
   Installed(3, 1, absl::InvalidArgumentError("no updater 'sdg'"));
   EXPECT_THAT(Sent(), ElementsAre("2:forget:1", "3:forget:1", "10:1:INVALID_ARGUMENT:0"));
-  EXPECT_THAT(LastReason(), AllOf(HasSubstr("server 3"), HasSubstr("no updater 'sdg'")));
+  EXPECT_THAT(LastReason(), AllOf(HasSubstr("server 1"), HasSubstr("no updater 'sdg'")));
   EXPECT_THAT(catalogue_.tables(), IsEmpty());
   Create(11, 1, other_w_);
   EXPECT_THAT(Sent(), ElementsAre("2:install:2", "3:install:2"));  // ids are not reused
@@ -153,7 +173,7 @@ TEST_F(TableCatalogueTest, ServersThatDisagreeAboutTheUpdaterAreNamed) {
   Installed(2, 1, absl::OkStatus(), Updater::Combine::kSum);
   Installed(3, 1, absl::OkStatus(), Updater::Combine::kLast);
   EXPECT_EQ(last_.result.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(LastReason(), AllOf(HasSubstr("server 2 and server 3"), HasSubstr("LEEWAY_PLUGINS")));
+  EXPECT_THAT(LastReason(), AllOf(HasSubstr("server 0 and server 1"), HasSubstr("LEEWAY_PLUGINS")));
 }
 
 TEST_F(TableCatalogueTest, OpeningWhatIsNotThereListsWhatIs) {
@@ -181,24 +201,24 @@ TEST_F(TableCatalogueTest, ServersThatDoNotAnswerAreAskedAgainAndThenNamed) {
   now_ += absl::Seconds(59);
   catalogue_.Tick(now_);
   EXPECT_THAT(Sent(), ElementsAre("2:forget:1", "3:forget:1", "10:1:DEADLINE_EXCEEDED:0"));
-  EXPECT_THAT(LastReason(), AllOf(HasSubstr("server 3"), HasSubstr("LEEWAY_REQUEST_TIMEOUT_MS"),
-                                  Not(HasSubstr("server 2"))));
+  EXPECT_THAT(LastReason(),
+              AllOf(HasSubstr("server 1, last heard "), HasSubstr("LEEWAY_REQUEST_TIMEOUT_MS"),
+                    Not(HasSubstr("server 0"))));
 }
 
 TEST_F(TableCatalogueTest, AServerThatDiesIsNotWaitedFor) {
   Create(10, 1, w_);
   Installed(2, 1);
   Sent();
-  living_ = {2};
-  catalogue_.ServersChanged();
+  Die(3);
   EXPECT_THAT(Sent(), ElementsAre("10:1:OK:1"));
 }
 
 TEST_F(TableCatalogueTest, WithoutServersThereAreNoTables) {
   Create(10, 1, w_);
   Sent();
-  living_ = {};
-  catalogue_.ServersChanged();
+  Die(2);
+  Die(3);
   EXPECT_THAT(Sent(), ElementsAre("2:forget:1", "3:forget:1", "10:1:UNAVAILABLE:0"));
   Create(10, 2, w_);
   EXPECT_THAT(Sent(), ElementsAre("10:2:UNAVAILABLE:0"));
@@ -209,8 +229,8 @@ TEST_F(TableCatalogueTest, ATableThatOnlyTheDeadHadIsNotThere) {
   Create(10, 1, w_);
   Installed(2, 1);
   Sent();
-  living_ = {};
-  catalogue_.ServersChanged();
+  Die(2);
+  Die(3);
   EXPECT_THAT(Sent(), Contains("10:1:UNAVAILABLE:0"));
 }
 
@@ -249,6 +269,23 @@ TEST_F(TableCatalogueTest, NonsenseIsRefused) {
   nonsense.shape = {4, 0};
   Create(10, 1, nonsense);
   EXPECT_THAT(Sent(), ElementsAre("10:1:INVALID_ARGUMENT:0"));
+}
+
+TEST_F(TableCatalogueTest, ALateServerThatUpdatesAsTheOthersDoIsPrepared) {
+  CreateInstalled(w_, 1);
+  catalogue_.Prepare(4, now_);
+  EXPECT_THAT(Sent(), ElementsAre("4:install:1"));
+  Installed(4, 1);
+  EXPECT_THAT(prepared_, ElementsAre(absl::OkStatus()));
+}
+
+// Replicas would differ.
+TEST_F(TableCatalogueTest, ALateServerWhoseUpdaterCombinesOtherwiseIsOfNoUse) {
+  CreateInstalled(w_, 1);
+  catalogue_.Prepare(4, now_);
+  Installed(4, 1, absl::OkStatus(), Updater::Combine::kLast);
+  ASSERT_EQ(prepared_.size(), 1u);
+  EXPECT_EQ(prepared_[0].code(), absl::StatusCode::kFailedPrecondition);
 }
 
 TEST(ReplyMemoryTest, TheNewestRepliesToANodeAreRemembered) {

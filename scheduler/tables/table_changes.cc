@@ -29,15 +29,16 @@ bool IsBounded(std::uint64_t staleness) {
 
 }  // namespace
 
-TableChanges::TableChanges(const TableCatalogue::Members* members, absl::Duration resend_interval,
-                           absl::Duration timeout, Send send, CodecSwitches::Workers workers,
-                           CodecSwitches::Changed changed)
+TableChanges::TableChanges(const MembershipTable* members, absl::Duration resend_interval,
+                           absl::Duration timeout, Send send, CodecSwitches::Changed changed)
     : members_(members),
       resend_interval_(resend_interval),
       timeout_(timeout),
       send_(std::move(send)),
       changed_(changed),
-      switches_(proto::kTableSettingsToldMax, std::move(workers), std::move(changed)) {}
+      switches_(
+          proto::kTableSettingsToldMax, [members] { return members->AliveIds(Role::kWorker); },
+          std::move(changed)) {}
 
 void TableChanges::Change(const TableCatalogue::Entry& table, const TableSpec& wanted,
                           std::uint32_t trial, std::optional<std::uint64_t> from, absl::Time now,
@@ -69,7 +70,8 @@ void TableChanges::Change(const TableCatalogue::Entry& table, const TableSpec& w
   Pending& pending = pending_[table.id];
   pending.name = is.name;
   pending.asked = {.table = trial, .spec = wanted, .of = table.id};
-  for (const std::uint32_t server : members_->LivingServers()) pending.awaited.insert(server);
+  for (const std::uint32_t server : members_->AliveIds(Role::kServer))
+    pending.awaited.insert(server);
   pending.from = from;
   pending.resend_at = now + resend_interval_;
   pending.deadline = now + timeout_;
@@ -104,9 +106,10 @@ bool TableChanges::OnInstalled(std::uint32_t server, const proto::InstallTableRe
   if (absl::IsUnavailable(reply.result)) return true;
   if (pending.agreed || pending.awaited.erase(server) == 0) return true;
   if (!reply.result.ok()) {
-    Fail(table, absl::Status(reply.result.code(),
-                             absl::StrCat(members_->Describe(server), " refuses to change table '",
-                                          pending.name, "': ", reply.result.message())));
+    Fail(table,
+         absl::Status(reply.result.code(),
+                      absl::StrCat(members_->DescribeServer(server), " refuses to change table '",
+                                   pending.name, "': ", reply.result.message())));
     return true;
   }
   pending.accepted = true;
@@ -115,7 +118,7 @@ bool TableChanges::OnInstalled(std::uint32_t server, const proto::InstallTableRe
 }
 
 void TableChanges::ServersChanged() {
-  const std::vector<std::uint32_t> living = members_->LivingServers();
+  const std::vector<std::uint32_t> living = members_->AliveIds(Role::kServer);
   std::vector<std::uint32_t> tables;
   for (auto& [table, pending] : pending_) {
     std::erase_if(pending.awaited, [&](std::uint32_t server) {
@@ -206,7 +209,7 @@ void TableChanges::Tick(absl::Time now) {
     Fail(table, absl::DeadlineExceededError(absl::StrCat(
                     "table '", pending.name, "' was not changed: waited ",
                     runtime::FormatDuration(timeout_), " (LEEWAY_REQUEST_TIMEOUT_MS) for ",
-                    members_->Describe(first), ", ", members_->LastHeard(first))));
+                    members_->DescribeServer(first), ", ", members_->LastHeard(first, now))));
   }
 }
 

@@ -34,10 +34,9 @@ class TableChanges {
   // With the clock from which on the settings hold.
   using Done = std::function<void(const absl::StatusOr<std::uint64_t>&)>;
 
-  // `members` as for the catalogue; `timeout`: how long servers may take to answer.
-  TableChanges(const TableCatalogue::Members* members, absl::Duration resend_interval,
-               absl::Duration timeout, Send send, CodecSwitches::Workers workers,
-               CodecSwitches::Changed changed);
+  // `timeout`: how long servers may take to answer. `changed` as for CodecSwitches.
+  TableChanges(const MembershipTable* members, absl::Duration resend_interval,
+               absl::Duration timeout, Send send, CodecSwitches::Changed changed);
 
   // Gives the table the settings in `wanted`, which describes data of the same shape.
   // `trial`: an id that no table has. `from`: no worker uses the table, and the settings hold from
@@ -103,7 +102,7 @@ class TableChanges {
   void Decided(std::uint32_t table, std::uint64_t clock);
   void DropUnneeded();
 
-  const TableCatalogue::Members* const members_;
+  const MembershipTable* const members_;
   const absl::Duration resend_interval_, timeout_;
   const Send send_;
   const CodecSwitches::Changed changed_;

@@ -15,16 +15,34 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-class TableChangesTest : public testing::Test, public TableCatalogue::Members {
+// Servers are nodes 2 and 3, workers 4 and 5.
+class TableChangesTest : public testing::Test {
  protected:
-  TableChangesTest() { Start(); }
+  TableChangesTest() {
+    for (const std::uint64_t incarnation : {2, 3}) Admit(Role::kServer, incarnation);
+    for (const std::uint64_t incarnation : {4, 5}) Admit(Role::kWorker, incarnation);
+    Start();
+  }
+  void Admit(Role role, std::uint64_t incarnation) {
+    proto::Join join;
+    join.role = role;
+    join.elastic = true;
+    if (role == Role::kServer) join.endpoints = {"sim://server/0"};
+    van::Identity identity;
+    identity.role = role;
+    identity.incarnation = incarnation;
+    EXPECT_TRUE(members_.Admit(join, identity).ok());
+  }
+  void Die(std::uint32_t server) {
+    members_.Retire(members_.Find(server), Node::State::kDead, "");
+    changes_->ServersChanged();
+  }
   void Start() {
     changes_ = std::make_unique<TableChanges>(
-        this, absl::Seconds(1), absl::Seconds(10),
+        &members_, absl::Seconds(1), absl::Seconds(10),
         [this](std::uint32_t server, const proto::AnyMessage& message) {
           asked_.emplace_back(server, std::get<proto::InstallTable>(message));
         },
-        [this] { return workers_; },
         [this] {
           ++version_;
           changes_->Published(version_);
@@ -52,12 +70,7 @@ class TableChangesTest : public testing::Test, public TableCatalogue::Members {
     changes_->OnAck(worker, version_, clock, clock);
   }
 
-  std::vector<std::uint32_t> LivingServers() const override { return servers_; }
-  std::string Describe(std::uint32_t node) const override { return absl::StrCat("server ", node); }
-  std::string LastHeard(std::uint32_t) const override { return "last heard 1s ago"; }
-  absl::Status CheckCodecs(const TableSpec&) const override { return absl::OkStatus(); }
-
-  std::vector<std::uint32_t> servers_ = {2, 3}, workers_ = {10, 11};
+  MembershipTable members_{2, 2};
   std::uint64_t version_ = 5;
   std::uint32_t trial_ = 100;
   absl::Time now_ = absl::UnixEpoch();
@@ -68,7 +81,7 @@ class TableChangesTest : public testing::Test, public TableCatalogue::Members {
 };
 
 TEST_F(TableChangesTest, HoldsFromAClockThatNobodyHadReachedOnceServersAndWorkersKnow) {
-  changes_->OnAck(10, 5, 7, 7);
+  changes_->OnAck(4, 5, 7, 7);
   Change(WithRate(0.25));
   ASSERT_THAT(asked_, SizeIs(2));
   EXPECT_EQ(asked_[0].second.of, 4u);
@@ -81,9 +94,9 @@ TEST_F(TableChangesTest, HoldsFromAClockThatNobodyHadReachedOnceServersAndWorker
   EXPECT_FALSE(changes_->entries()[0].decided);
   EXPECT_EQ(changes_->entries()[0].since, 7 + kMarginMin);
   EXPECT_EQ(changes_->SpecOf(table_), table_.spec);
-  Ack(10, 7);
+  Ack(4, 7);
   EXPECT_FALSE(told_.has_value());
-  Ack(11, 6);
+  Ack(5, 6);
   ASSERT_TRUE(told_.has_value());
   EXPECT_EQ(told_->value(), 7 + kMarginMin);
   EXPECT_TRUE(changes_->entries()[0].decided);
@@ -95,12 +108,12 @@ TEST_F(TableChangesTest, AWorkerThatWasThereAlreadyPutsItOff) {
   Agree(2);
   Agree(3);
   const std::uint64_t clock = changes_->entries()[0].since;
-  Ack(10, 0);
-  Ack(11, clock + 20);
+  Ack(4, 0);
+  Ack(5, clock + 20);
   EXPECT_FALSE(told_.has_value());
   EXPECT_GT(changes_->entries()[0].since, clock + 20);
-  Ack(10, 0);
-  Ack(11, clock + 20);
+  Ack(4, 0);
+  Ack(5, clock + 20);
   EXPECT_TRUE(told_.has_value());
 }
 
@@ -109,7 +122,7 @@ TEST_F(TableChangesTest, AServerThatRefusesLeavesTheTableAsItIs) {
   Agree(2, absl::InvalidArgumentError("learning_rate is -1"));
   ASSERT_TRUE(told_.has_value());
   EXPECT_EQ(told_->status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(told_->status().message()), HasSubstr("server 2"));
+  EXPECT_THAT(std::string(told_->status().message()), HasSubstr("server 0"));
   EXPECT_THAT(changes_->entries(), IsEmpty());
   EXPECT_FALSE(changes_->changing(4));
 }
@@ -162,7 +175,7 @@ TEST_F(TableChangesTest, WhetherItEverWasBoundedIsNotForgotten) {
     wanted.consistency = consistency;
     wanted.updater.parameters["learning_rate"] = rate;
     Change(wanted, /*from=*/0);
-    for (const std::uint32_t server : servers_) Agree(server);
+    for (const std::uint32_t server : {2, 3}) Agree(server);
     ASSERT_TRUE(told_.has_value() && told_->ok());
   };
   change(Consistency::Asp(), 1);
@@ -200,22 +213,22 @@ TEST_F(TableChangesTest, AsksAgainAndGivesUpNamingTheServer) {
   EXPECT_EQ(asked_[0].first, 3u);
   changes_->Tick(now_ + absl::Seconds(11));
   EXPECT_EQ(told_->status().code(), absl::StatusCode::kDeadlineExceeded);
-  EXPECT_THAT(std::string(told_->status().message()), HasSubstr("server 3"));
+  EXPECT_THAT(std::string(told_->status().message()), HasSubstr("server 1"));
 }
 
 TEST_F(TableChangesTest, DoesNotWaitForAServerThatHasGone) {
   Change(WithRate(0.25));
   Agree(2);
-  servers_ = {2};
-  changes_->ServersChanged();
+  Die(3);
   EXPECT_THAT(changes_->entries(), SizeIs(1));
 }
 
 // One that came after the question has not been asked.
 TEST_F(TableChangesTest, IsRefusedWhereNoServerThatAcceptedItLives) {
   Change(WithRate(0.25));
-  servers_ = {7};
-  changes_->ServersChanged();
+  Admit(Role::kServer, 7);
+  Die(2);
+  Die(3);
   ASSERT_TRUE(told_.has_value());
   EXPECT_EQ(told_->status().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(changes_->entries(), IsEmpty());
@@ -226,8 +239,8 @@ TEST_F(TableChangesTest, GoesOnAfterARestart) {
   Change(WithRate(0.25));
   Agree(2);
   Agree(3);
-  Ack(10, 0);
-  Ack(11, 0);
+  Ack(4, 0);
+  Ack(5, 0);
   Change(WithRate(0.125));
   Agree(2);
   Agree(3);
@@ -238,8 +251,8 @@ TEST_F(TableChangesTest, GoesOnAfterARestart) {
   changes_->Published(++version_);
   EXPECT_EQ(changes_->entries(), kept);
   EXPECT_EQ(changes_->SpecOf(table_), WithRate(0.25));
-  Ack(10, 0);
-  Ack(11, 0);
+  Ack(4, 0);
+  Ack(5, 0);
   EXPECT_EQ(changes_->SpecOf(table_), WithRate(0.125));
   EXPECT_TRUE(changes_->entries()[1].decided);
 }
@@ -261,8 +274,8 @@ TEST_F(TableChangesTest, AskedForAgainAfterARestartItIsTheSameChange) {
   EXPECT_EQ(changes_->entries(), kept);
   changes_->ServersChanged();
   changes_->Tick(now_ + absl::Seconds(60));
-  Ack(10, 0);
-  Ack(11, 0);
+  Ack(4, 0);
+  Ack(5, 0);
   ASSERT_TRUE(told_.has_value());
   EXPECT_EQ(told_->value(), kept[0].since);
   ASSERT_THAT(changes_->entries(), SizeIs(1));
@@ -278,8 +291,8 @@ TEST_F(TableChangesTest, TellsThoseThatAreStillNeeded) {
     Change(WithRate(1.0 / (i + 2)));
     Agree(2);
     Agree(3);
-    Ack(10, clock);
-    changes_->OnAck(11, version_, clock, 0);  // a push of clock 0 is under way
+    Ack(4, clock);
+    changes_->OnAck(5, version_, clock, 0);  // a push of clock 0 is under way
     ASSERT_TRUE(told_.has_value()) << i;
     clock = told_->value();
   }
@@ -288,12 +301,12 @@ TEST_F(TableChangesTest, TellsThoseThatAreStillNeeded) {
   Change(WithRate(2));
   Agree(2);
   Agree(3);
-  Ack(10, clock);
-  changes_->OnAck(11, version_, clock, 0);
+  Ack(4, clock);
+  changes_->OnAck(5, version_, clock, 0);
   EXPECT_FALSE(told_.has_value());
   changes_->AnnounceAgain();
-  Ack(10, clock);
-  Ack(11, clock);
+  Ack(4, clock);
+  Ack(5, clock);
   EXPECT_TRUE(told_.has_value());
   EXPECT_EQ(changes_->entries().back().number, proto::kTableSettingsToldMax + 1);
   // The settings before those of the oldest clock, and these.

@@ -3,38 +3,100 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "proto/tables/table_difference.h"
 #include "proto/tables/text.h"
+#include "runtime/base/status_macros.h"
 #include "runtime/log/log.h"
-#include "scheduler/tables/known_codecs.h"
-#include "scheduler/tables/table_command.h"
 
 namespace leeway::scheduler {
+namespace {
+
+constexpr char kTableChangeUsage[] =
+    "updater.NAME=NUMBER, updater.NAME=default, consistency=bsp|ssp:S|asp or "
+    "nonfinite=count|refuse";
+
+absl::Status ChangeParameter(const std::string& name, const std::string& value, TableSpec* spec) {
+  if (value == "default") {
+    if (spec->updater.parameters.erase(name) > 0) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat(proto::QuotedBriefly("updater." + name),
+                     " is not among the table's hyper-parameters, so that it has its default"));
+  }
+  double number = 0;
+  if (!absl::SimpleAtod(value, &number)) {
+    return absl::InvalidArgumentError(absl::StrCat(proto::QuotedBriefly("updater." + name), " is ",
+                                                   proto::QuotedBriefly(value),
+                                                   ": it must be a number, or default"));
+  }
+  spec->updater.parameters[name] = number;
+  return absl::OkStatus();
+}
+
+// Applies one "field=value" to `spec`. `given`: the fields of the arguments before it.
+absl::Status ChangeField(const std::string& argument, std::set<std::string>* given,
+                         TableSpec* spec) {
+  const std::pair<std::string, std::string> change =
+      absl::StrSplit(argument, absl::MaxSplits('=', 1));
+  absl::string_view field = change.first;
+  const std::string& value = change.second;
+  if (!given->insert(change.first).second) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(proto::QuotedBriefly(field), " is given twice: say once what it should be"));
+  }
+  if (absl::ConsumePrefix(&field, "updater.") && !field.empty()) {
+    return ChangeParameter(std::string(field), value, spec);
+  }
+  if (field == "consistency") {
+    LEEWAY_ASSIGN_OR_RETURN(spec->consistency, Consistency::Parse(value));
+    return absl::OkStatus();
+  }
+  if (field == "nonfinite" && (value == "count" || value == "refuse")) {
+    spec->nonfinite = value == "count" ? NonFinite::kCount : NonFinite::kRefuse;
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(proto::QuotedBriefly(argument),
+                                                 " changes nothing of a table: it may be ",
+                                                 kTableChangeUsage));
+}
+
+// `spec` with the changes that the arguments behind the first one, the table's name, ask for.
+// INVALID_ARGUMENT names the argument that asks for none.
+absl::StatusOr<TableSpec> WithChanges(TableSpec spec, const AdminService::Arguments& arguments) {
+  std::set<std::string> given;
+  for (std::size_t i = 1; i < arguments.size(); ++i) {
+    LEEWAY_RETURN_IF_ERROR(ChangeField(arguments[i], &given, &spec));
+  }
+  return spec;
+}
+
+}  // namespace
 
 TableService::TableService(runtime::Loop* loop, MembershipTable* members, NodeSender* sender,
-                           const Liveness* liveness, ClusterMaps* maps, ClusterLife* life,
-                           Options options)
+                           ClusterMaps* maps, ClusterLife* life, Options options)
     : loop_(loop),
       members_(members),
       sender_(sender),
-      liveness_(liveness),
       maps_(maps),
       life_(life),
       options_(std::move(options)),
-      catalogue_(this, options_.resend_interval, options_.install_timeout,
-                 [sender](std::uint32_t id, const proto::AnyMessage& message) {
-                   sender->SendToNode(id, message);
-                 }),
-      table_changes_(
-          this, options_.resend_interval, options_.install_timeout,
+      catalogue_(
+          members, &table_changes_, options_.resend_interval, options_.install_timeout,
           [sender](std::uint32_t id, const proto::AnyMessage& message) {
             sender->SendToNode(id, message);
           },
-          [members] { return members->AliveIds(Role::kWorker); },
-          [maps] { maps->ChangeAndPublish(); }),
-      late_servers_(options_.resend_interval, this) {}
+          [this](std::uint32_t server, const absl::Status& fit) { OnPrepared(server, fit); }),
+      table_changes_(
+          members, options_.resend_interval, options_.install_timeout,
+          [sender](std::uint32_t id, const proto::AnyMessage& message) {
+            sender->SendToNode(id, message);
+          },
+          [maps] { maps->ChangeAndPublish(); }) {}
 
 // ---- requests ----
 
@@ -66,7 +128,6 @@ void TableService::OnOpen(const Node& node, const proto::OpenTable& open) {
 }
 
 void TableService::OnInstalled(std::uint32_t server, const proto::InstallTableReply& reply) {
-  if (late_servers_.OnInstalled(server, reply)) return;
   if (table_changes_.OnInstalled(server, reply)) return;
   catalogue_.OnInstalled(server, reply);
 }
@@ -84,7 +145,7 @@ void TableService::Command(const AdminService::Arguments& arguments,
     return answer(
         absl::NotFoundError(absl::StrCat("there is no table ", proto::QuotedBriefly(name))));
   }
-  const TableSpec before = SpecOf(*table);
+  const TableSpec before = table_changes_.SpecOf(*table);
   const absl::StatusOr<TableSpec> wanted = WithChanges(before, arguments);
   if (!wanted.ok()) return answer(wanted.status());
   const std::string changes = proto::DescribeDifferences(proto::DifferencesOf(before, *wanted));
@@ -122,7 +183,7 @@ bool TableService::Renews(const Node& worker, const proto::CreateTable& create) 
     AnswerLater(worker.id, create);
     return true;
   }
-  const TableSpec is = SpecOf(*table);
+  const TableSpec is = table_changes_.SpecOf(*table);
   if (is == create.spec || !create.spec.Validate().ok() ||
       !proto::CheckShapedAlike(is, create.spec).ok()) {
     if (is == create.spec) catalogue_.Touch(create.spec.name, create.spec);
@@ -169,9 +230,7 @@ void TableService::FinishRenewals() {
 
 // ---- members come and go ----
 
-void TableService::PrepareServer(std::uint32_t server) {
-  late_servers_.Begin(server, catalogue_.tables(), Now());
-}
+void TableService::PrepareServer(std::uint32_t server) { catalogue_.Prepare(server, Now()); }
 
 void TableService::ServerCame(std::uint32_t server) {
   catalogue_.ServerCame(server);
@@ -189,45 +248,13 @@ void TableService::Tick() {
   catalogue_.Tick(Now());
   table_changes_.Tick(Now());
   FinishRenewals();
-  late_servers_.Tick(Now());
 }
 
-// ---- TableCatalogue::Members ----
-
-std::vector<std::uint32_t> TableService::LivingServers() const {
-  return members_->AliveIds(Role::kServer);
-}
-
-std::string TableService::Describe(std::uint32_t node) const {
-  return members_->DescribeServer(node);
-}
-
-std::string TableService::LastHeard(std::uint32_t node) const { return liveness_->LastHeard(node); }
-
-absl::Status TableService::CheckCodecs(const TableSpec& spec) const {
-  return CheckCodecsAreKnown(spec, members_->Alive());
-}
-
-TableSpec TableService::SpecOf(const TableCatalogue::Entry& table) const {
-  return table_changes_.SpecOf(table);
-}
-
-std::vector<proto::TableSettings> TableService::TableSettingsOf(std::uint32_t table) const {
-  return table_changes_.EntriesOf(table);
-}
-
-// ---- LateServers::Owner ----
-
-void TableService::SendTo(std::uint32_t node, const proto::InstallTable& install) {
-  sender_->SendToNode(node, install);
-}
-
-void TableService::OnPrepared(std::uint32_t node) { options_.on_prepared(node); }
-
-void TableService::OnUnfit(std::uint32_t node, const absl::Status& why) {
-  Node* const server = members_->Find(node);
+void TableService::OnPrepared(std::uint32_t id, const absl::Status& fit) {
+  if (fit.ok()) return options_.on_prepared(id);
+  Node* const server = members_->Find(id);
   if (server == nullptr || !server->alive()) return;
-  life_->Retire(server, Node::State::kDead, std::string(why.message()));
+  life_->Retire(server, Node::State::kDead, std::string(fit.message()));
 }
 
 }  // namespace leeway::scheduler

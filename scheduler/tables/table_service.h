@@ -1,10 +1,9 @@
 // The tables of the cluster: answers workers that create or open them, changes them by the command
 // `table`, and gives them to servers that join late.
 //
-// Owns the TableCatalogue, the TableChanges and the LateServers, and answers what they ask about
-// the members. Tables that come from a checkpoint get the settings with which a worker creates them
-// again ("renewal"): that worker is answered once all servers know the settings. Lives on the
-// scheduler's loop.
+// Owns the TableCatalogue and the TableChanges. Tables that come from a checkpoint get the settings
+// with which a worker creates them again ("renewal"): that worker is answered once all servers know
+// the settings. Lives on the scheduler's loop.
 #ifndef LEEWAY_SCHEDULER_TABLES_TABLE_SERVICE_H_
 #define LEEWAY_SCHEDULER_TABLES_TABLE_SERVICE_H_
 
@@ -21,16 +20,14 @@
 #include "scheduler/admin/admin_service.h"
 #include "scheduler/maps/cluster_maps.h"
 #include "scheduler/members/cluster_life.h"
-#include "scheduler/members/liveness.h"
 #include "scheduler/members/membership_table.h"
 #include "scheduler/members/node_sender.h"
-#include "scheduler/tables/late_servers.h"
 #include "scheduler/tables/table_catalogue.h"
 #include "scheduler/tables/table_changes.h"
 
 namespace leeway::scheduler {
 
-class TableService final : private TableCatalogue::Members, private LateServers::Owner {
+class TableService {
  public:
   struct Options {
     absl::Duration resend_interval;
@@ -41,8 +38,8 @@ class TableService final : private TableCatalogue::Members, private LateServers:
   };
 
   // All outlive it.
-  TableService(runtime::Loop* loop, MembershipTable* members, NodeSender* sender,
-               const Liveness* liveness, ClusterMaps* maps, ClusterLife* life, Options options);
+  TableService(runtime::Loop* loop, MembershipTable* members, NodeSender* sender, ClusterMaps* maps,
+               ClusterLife* life, Options options);
 
   // From workers, and OpenTable from readers too; refused while the cluster is not ready.
   void OnCreate(const Node& worker, const proto::CreateTable& create);
@@ -56,7 +53,7 @@ class TableService final : private TableCatalogue::Members, private LateServers:
   void PrepareServer(std::uint32_t server);
   // A late server takes part in the creations under way, too.
   void ServerCame(std::uint32_t server);
-  void ServerGone(std::uint32_t server) { late_servers_.Forget(server); }
+  void ServerGone(std::uint32_t server) { catalogue_.ServerGone(server); }
   // A worker or a reader has gone: its requests are dropped.
   void ClientGone(std::uint32_t client) { catalogue_.Forget(client); }
   // A worker has gone: changes no longer wait for it.
@@ -71,24 +68,11 @@ class TableService final : private TableCatalogue::Members, private LateServers:
 
   TableCatalogue* catalogue() { return &catalogue_; }
   TableChanges* table_changes() { return &table_changes_; }
-  LateServers* late_servers() { return &late_servers_; }
   const TableCatalogue& catalogue() const { return catalogue_; }
   const TableChanges& table_changes() const { return table_changes_; }
-  // The table's description with all changes.
-  TableSpec SpecOf(const TableCatalogue::Entry& table) const override;
 
  private:
-  // ---- TableCatalogue::Members ----
-  std::vector<std::uint32_t> LivingServers() const override;
-  std::string Describe(std::uint32_t node) const override;
-  std::string LastHeard(std::uint32_t node) const override;
-  absl::Status CheckCodecs(const TableSpec& spec) const override;
-  std::vector<proto::TableSettings> TableSettingsOf(std::uint32_t table) const override;
-  // ---- LateServers::Owner ----
-  void SendTo(std::uint32_t node, const proto::InstallTable& install) override;
-  void OnPrepared(std::uint32_t node) override;
-  void OnUnfit(std::uint32_t node, const absl::Status& why) override;
-
+  void OnPrepared(std::uint32_t server, const absl::Status& fit);
   bool IsReady(const Node& node, std::uint64_t request);
   bool Renews(const Node& worker, const proto::CreateTable& create);
   bool IsRenewed(const std::string& name) const;
@@ -98,13 +82,11 @@ class TableService final : private TableCatalogue::Members, private LateServers:
   runtime::Loop* const loop_;
   MembershipTable* const members_;
   NodeSender* const sender_;
-  const Liveness* const liveness_;
   ClusterMaps* const maps_;
   ClusterLife* const life_;
   const Options options_;
   TableCatalogue catalogue_;
   TableChanges table_changes_;
-  LateServers late_servers_;
   // Creations of tables that are being renewed, with the worker's node.
   std::vector<std::pair<std::uint32_t, proto::CreateTable>> renewals_;
 };

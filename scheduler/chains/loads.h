@@ -1,14 +1,16 @@
-// The load of each server and of each of its threads, as a sum over the chains that it is in. No
-// network and no clock.
-#ifndef LEEWAY_SCHEDULER_CHAINS_CHAIN_LOADS_H_
-#define LEEWAY_SCHEDULER_CHAINS_CHAIN_LOADS_H_
+// The loads of shards, as servers report them, and of servers, as sums over the chains that they
+// are in; and the weights of shards by which servers are to carry alike. No network and no clock.
+#ifndef LEEWAY_SCHEDULER_CHAINS_LOADS_H_
+#define LEEWAY_SCHEDULER_CHAINS_LOADS_H_
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "proto/messages/chain.h"
+#include "proto/messages/messages.h"
 
 namespace leeway::scheduler {
 
@@ -32,7 +34,8 @@ struct ShardWeights {
   double Head(std::uint32_t shard) const { return shard < head.size() ? head[shard] : 1; }
 };
 
-// Loads are per thread, so that a server with twice the threads gets twice the shards.
+// The load of each server and of each of its threads. Loads are per thread, so that a server with
+// twice the threads gets twice the shards.
 class ChainLoads {
  public:
   ChainLoads(const ChainServers& servers, const ShardWeights& weights);
@@ -68,6 +71,29 @@ bool IsOn(const std::vector<proto::ShardOwner>& places, std::uint32_t rank);
 // Among the members of the chain, or among the replicas that are joining it (state transfer).
 bool IsOn(const proto::Chain& chain, std::uint32_t rank);
 
+// The measure by which servers are to carry alike.
+enum class BalanceBy { kCount, kBytes, kRequests };
+// "count", "bytes" or "requests".
+absl::StatusOr<BalanceBy> ParseBalanceBy(absl::string_view text);
+
+// The newest reports of servers.
+class ShardLoads {
+ public:
+  void Take(std::uint32_t rank, const proto::LoadReport& report, std::uint32_t num_shards);
+  void Forget(std::uint32_t rank) { reports_.erase(rank); }
+
+  // First the weight of each of `num_shards` shards; then weights that count the nearly empty
+  // shards, so that these are spread evenly before they grow. All weigh the same until servers have
+  // reported.
+  std::vector<ShardWeights> Weights(BalanceBy by, std::uint32_t num_shards,
+                                    std::uint32_t replication) const;
+  // The bytes of all shards of the server.
+  std::uint64_t BytesOn(std::uint32_t rank) const;
+
+ private:
+  std::map<std::uint32_t, std::map<std::uint32_t, proto::ShardLoad>> reports_;  // by rank, shard
+};
+
 }  // namespace leeway::scheduler
 
-#endif  // LEEWAY_SCHEDULER_CHAINS_CHAIN_LOADS_H_
+#endif  // LEEWAY_SCHEDULER_CHAINS_LOADS_H_

@@ -1,4 +1,4 @@
-#include "scheduler/chains/unreachable_pairs.h"
+#include "scheduler/chains/link_reports.h"
 
 #include <gtest/gtest.h>
 
