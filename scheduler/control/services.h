@@ -1,4 +1,4 @@
-// The scheduler's services, as its message dispatcher, recovery, end and members see them. The
+// The scheduler's services, as its message dispatcher, recovery, end, members and status see them. The
 // scheduler owns them all and fills this in; none is null.
 #ifndef LEEWAY_SCHEDULER_CONTROL_SERVICES_H_
 #define LEEWAY_SCHEDULER_CONTROL_SERVICES_H_
