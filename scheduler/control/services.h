@@ -1,5 +1,5 @@
-// The scheduler's services, as its message dispatcher, recovery, end, members and status see them. The
-// scheduler owns them all and fills this in; none is null.
+// The scheduler's services, as its message dispatcher, recovery, end, members and status see them.
+// The scheduler owns them all and fills this in; none is null.
 #ifndef LEEWAY_SCHEDULER_CONTROL_SERVICES_H_
 #define LEEWAY_SCHEDULER_CONTROL_SERVICES_H_
 
