@@ -10,8 +10,6 @@ namespace {
 // By the numbers of the enums.
 constexpr absl::string_view kKinds[] = {"dense", "sparse", "ragged"};
 constexpr absl::string_view kInitializers[] = {"zeros", "constant", "uniform", "normal"};
-constexpr absl::string_view kLate[] = {"apply", "drop"};
-constexpr absl::string_view kWeights[] = {"one", "inverse_staleness"};
 constexpr absl::string_view kAggregates[] = {"sum", "mean"};
 constexpr absl::string_view kNonFinite[] = {"count", "refuse"};
 constexpr absl::string_view kErrorFeedbacks[] = {"auto", "off", "worker", "server", "both"};
@@ -50,14 +48,19 @@ Initializer InitializerFrom(const Json& json, absl::Status* status) {
   return initializer;
 }
 
+// A text; in older manifests an object, of which only the bound was ever used.
 Consistency ConsistencyFrom(const Json& json, absl::Status* status) {
-  Members members(json, "a consistency");
-  const Consistency consistency{.staleness = members.Number("staleness"),
-                                .quorum = members.Number32("quorum"),
-                                .late = members.OneOf<Consistency::Late>("late", kLate),
-                                .weight = members.OneOf<Consistency::Weight>("weight", kWeights)};
-  status->Update(members.End());
-  return consistency;
+  if (json.is_object()) {
+    Members members(json, "a consistency");
+    const Consistency consistency{.staleness = members.Number("staleness")};
+    for (const char* const unused : {"quorum", "late", "weight"}) members.Of(unused);
+    status->Update(members.End());
+    return consistency;
+  }
+  const absl::StatusOr<Consistency> read =
+      Consistency::Parse(json.is_string() ? json.get<std::string>() : json.dump());
+  status->Update(read.status());
+  return read.value_or(Consistency());
 }
 
 }  // namespace
@@ -76,11 +79,7 @@ Json ToJson(const TableEntry& table) {
             {"a", spec.initializer.a},
             {"b", spec.initializer.b},
             {"seed", spec.initializer.seed}}},
-          {"consistency",
-           {{"staleness", spec.consistency.staleness},
-            {"quorum", spec.consistency.quorum},
-            {"late", NameIn(kLate, spec.consistency.late)},
-            {"weight", NameIn(kWeights, spec.consistency.weight)}}},
+          {"consistency", spec.consistency.ToString()},
           {"aggregate", NameIn(kAggregates, spec.aggregate)},
           {"nonfinite", NameIn(kNonFinite, spec.nonfinite)},
           {"codec", spec.codec},

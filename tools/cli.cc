@@ -179,7 +179,11 @@ void AddLaunch(CLI::App* app, LaunchCommand* command, Action* action) {
 void AddTrain(CLI::App* app, TrainCommand* command, Action* action) {
   CLI::App* train = app->add_subcommand("train", "train a classifier of Fashion-MNIST");
   train->add_option("--model", command->model, "softmax or mlp")->capture_default_str();
-  train->add_option("--mode", command->mode, "bsp, ssp:S or asp")->capture_default_str();
+  train
+      ->add_option("--mode", command->mode,
+                   "bsp, ssp:S, asp, backup:K/N, dssp:LOW-HIGH, psp:S/SAMPLE, softsync:N or "
+                   "fedbuff:K; with weights by staleness: docs/consistency.md")
+      ->capture_default_str();
   train->add_option("-w,--workers", command->workers, "workers")->capture_default_str();
   train->add_option("-s,--servers", command->servers, "servers")->capture_default_str();
   train->add_option("--batch", command->batch, "samples a worker and step")

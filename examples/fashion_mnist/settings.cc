@@ -10,7 +10,7 @@ TableSpec TableFor(const Parameter& parameter, const Settings& settings) {
   spec.codecs = settings.codecs;
   spec.error_feedback = settings.error_feedback;
   spec.consistency = settings.consistency;
-  if (spec.consistency.is_bsp()) spec.aggregate = Aggregate::kMean;
+  if (spec.consistency.is_bsp() || spec.consistency.collects()) spec.aggregate = Aggregate::kMean;
   return spec;
 }
 

@@ -84,7 +84,7 @@ struct TableSpec {
   std::uint64_t row_width = 0;       // sparse only; elements of a row
   UpdaterSpec updater;
   Initializer initializer;
-  Consistency consistency;
+  Consistency consistency = {};
   Aggregate aggregate = Aggregate::kSum;
   NonFinite nonfinite = NonFinite::kCount;
   // The codec of the table's values on the wire, with its options, e.g. "onebit" or "topk:0.01", or

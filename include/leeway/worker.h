@@ -110,6 +110,9 @@ struct PullInfo {
   // later one's is never smaller, and equal only if the values are equal. It holds for one life of
   // a cluster: a cluster that starts from a checkpoint counts anew.
   std::uint64_t version = 0;
+  // Of a push: requests (one a block or shard) that the table's policy dropped, since they came too
+  // late or were too stale (Consistency). They count nowhere, and no error says so.
+  std::uint64_t parts_dropped = 0;
   friend bool operator==(const PullInfo&, const PullInfo&) = default;
 };
 
@@ -121,6 +124,7 @@ struct WorkerStats {
   std::uint64_t bytes_pushed = 0;  // payload on the wire: encoded where the table has a codec
   std::uint64_t bytes_pulled = 0;  // payload on the wire, likewise
   std::uint64_t resends = 0;
+  std::uint64_t parts_dropped = 0;  // PullInfo::parts_dropped of all pushes
   // By table with error feedback on workers: the Euclidean norm of this worker's residual, i.e. of
   // what its pushes have lost and still carry.
   std::map<std::string, double> residual_norms;

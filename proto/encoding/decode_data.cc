@@ -112,6 +112,9 @@ absl::Status Read(const wire::Request& from, Input& in, Request* to) {
   to->have = from.have();
   const bool versions = to->kind == TableKind::kDense && HasPull(to->op);
   LEEWAY_RETURN_IF_ERROR(CheckRange("have", to->have, 0, versions ? kAny : 0));
+  to->read_updates = from.read_updates();
+  LEEWAY_RETURN_IF_ERROR(
+      CheckRange("read_updates", to->read_updates, 0, HasPush(to->op) ? kAny : 0));
   return HasPush(to->op) ? TakePush(*to, in) : TakePull(*to, in);
 }
 
@@ -140,6 +143,8 @@ absl::Status Read(const wire::Reply& from, Input& in, Reply* to) {
   LEEWAY_RETURN_IF_ERROR(ReadParts(from, to));
   to->version = from.version();
   LEEWAY_RETURN_IF_ERROR(CheckRange("version", to->version, 0, CarriesValues(*to) ? kAny : 0));
+  to->updates = from.updates();
+  LEEWAY_RETURN_IF_ERROR(CheckRange("updates", to->updates, 0, CarriesValues(*to) ? kAny : 0));
   return CarriesValues(*to) ? TakeValues(*to, in) : CheckFrameCount(in, 0);
 }
 

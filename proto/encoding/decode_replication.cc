@@ -1,3 +1,4 @@
+#include <cmath>
 #include <tuple>
 
 #include "proto/encoding/decode_parts.h"
@@ -18,6 +19,7 @@ struct Traits {
   bool sessions = false;     // `workers`
   bool one_session = false;  // exactly one of them
   bool block_alone = false;  // table and dense block, without a payload
+  bool settings = false;     // the settings that it is applied with
   bool encodes = false;      // the message to workers, optionally: codec, or whole
   std::size_t refusals_min = 0, refusals_max = 0;
 };
@@ -25,9 +27,9 @@ struct Traits {
 constexpr Traits TraitsOf(LogEntryKind kind) {
   switch (kind) {
     case LogEntryKind::kPush:
-      return {.push = true, .target = true, .rate = true, .index = true};
+      return {.push = true, .target = true, .rate = true, .index = true, .settings = true};
     case LogEntryKind::kUpdate:
-      return {.target = true, .rate = true, .index = true, .encodes = true};
+      return {.target = true, .rate = true, .index = true, .settings = true, .encodes = true};
     case LogEntryKind::kClose:
       return {.index = true, .sessions = true};
     case LogEntryKind::kEnter:
@@ -48,6 +50,8 @@ constexpr Traits TraitsOf(LogEntryKind kind) {
       return {.index = true, .refusals_min = 1, .refusals_max = 1};
     case LogEntryKind::kConfirm:
       return {.index = true};
+    case LogEntryKind::kCollected:
+      return {.index = true, .block_alone = true, .settings = true};
   }
   return {};
 }
@@ -61,7 +65,7 @@ absl::Status ReadPlace(const wire::Replicate& from, Replicate* to) {
   to->entry = from.entry();
   LEEWAY_RETURN_IF_ERROR(CheckRange("entry", to->entry, 1, kAny));
   LEEWAY_RETURN_IF_ERROR(
-      ReadEnum("kind", from.kind(), LogEntryKind::kPush, LogEntryKind::kConfirm, &to->kind));
+      ReadEnum("kind", from.kind(), LogEntryKind::kPush, LogEntryKind::kCollected, &to->kind));
   to->index = from.index();
   to->clock = from.clock();
   const Traits has = TraitsOf(to->kind);
@@ -82,6 +86,20 @@ absl::Status ReadPush(const wire::Replicate& from, Replicate* to) {
   LEEWAY_RETURN_IF_ERROR(CheckRange("incarnation", to->incarnation, 0, push ? kAny : 0));
   to->sequence = from.sequence();
   return CheckRange("sequence", to->sequence, push ? 1 : 0, push ? kAny : 0);
+}
+
+absl::Status ReadCollected(const wire::Replicate& from, Replicate* to) {
+  const bool push = to->kind == LogEntryKind::kPush;
+  to->weight = from.weight();
+  const bool weighs = push && std::isfinite(to->weight) && to->weight >= 0;
+  if (!weighs && to->weight != 1) return Wrong("weight is ", to->weight, ", may be 0 or more");
+  to->collected = from.collected();
+  LEEWAY_RETURN_IF_ERROR(CheckRange("collected", to->collected, 0, push));
+  const bool applied = to->kind == LogEntryKind::kCollected;
+  to->mean_of = from.mean_of();
+  LEEWAY_RETURN_IF_ERROR(CheckRange("mean_of", to->mean_of, applied, applied ? kAny : 0));
+  to->pushes = from.pushes();
+  return CheckRange("pushes", to->pushes, 0, TraitsOf(to->kind).state ? kAny : 0);
 }
 
 absl::Status ReadTarget(const wire::Replicate& from, Replicate* to) {
@@ -109,12 +127,11 @@ absl::Status ReadTarget(const wire::Replicate& from, Replicate* to) {
   to->whole = from.whole();
   LEEWAY_RETURN_IF_ERROR(CheckRange("whole", to->whole, 0, has.encodes));
   to->table_settings = from.table_settings();
-  const bool applied = to->kind == LogEntryKind::kPush || to->kind == LogEntryKind::kUpdate;
   LEEWAY_RETURN_IF_ERROR(
-      CheckRange("settings", to->table_settings, 0, applied ? kTableSettingsMax : 0));
+      CheckRange("settings", to->table_settings, 0, has.settings ? kTableSettingsMax : 0));
   to->version = from.version();
-  const bool dense_piece = has.state && to->table_kind == TableKind::kDense;
-  LEEWAY_RETURN_IF_ERROR(CheckRange("version", to->version, 0, dense_piece ? kAny : 0));
+  LEEWAY_RETURN_IF_ERROR(CheckRange("version", to->version, 0, has.state ? kAny : 0));
+  LEEWAY_RETURN_IF_ERROR(ReadCollected(from, to));
   LEEWAY_RETURN_IF_ERROR(ReadLearningRate(from, to));
   return CheckRange("has_learning_rate", to->has_learning_rate, 0, has.rate);
 }

@@ -28,10 +28,12 @@ absl::Status ReadSpec(const wire::TableSpec* from, Input& in, TableSpec* to) {
   LEEWAY_RETURN_IF_ERROR(ReadUpdater(*from, in, &to->updater));
   to->initializer = {static_cast<Initializer::Kind>(from->init_kind()), from->init_a(),
                      from->init_b(), from->init_seed()};
-  to->consistency = {.staleness = from->staleness(),
-                     .quorum = from->quorum(),
-                     .late = static_cast<Consistency::Late>(from->late()),
-                     .weight = static_cast<Consistency::Weight>(from->weight())};
+  std::string consistency;
+  LEEWAY_RETURN_IF_ERROR(
+      ReadText("spec.consistency", from->consistency(), 1, kConsistencyBytesMax, in, &consistency));
+  const absl::StatusOr<Consistency> read = Consistency::Parse(consistency);
+  if (!read.ok()) return Wrong("spec of table ", Quoted(to->name), ": ", read.status().message());
+  to->consistency = *read;
   to->aggregate = static_cast<Aggregate>(from->aggregate());
   to->nonfinite = static_cast<NonFinite>(from->nonfinite());
   LEEWAY_RETURN_IF_ERROR(ReadName("spec.codec", from->codec(), in, &to->codec));

@@ -159,6 +159,7 @@ Offset<wire::TableSpec> Write(Builder& out, const TableSpec& spec) {
   for (const std::string& choice : spec.codecs) choices.push_back(WriteName(out, choice));
   const auto codecs = out.CreateVector(choices);
 
+  const Text consistency = out.CreateString(spec.consistency.ToString());
   wire::TableSpecBuilder table(out);
   table.add_name(name);
   table.add_kind(Byte(spec.kind));
@@ -171,10 +172,7 @@ Offset<wire::TableSpec> Write(Builder& out, const TableSpec& spec) {
   table.add_init_a(spec.initializer.a);
   table.add_init_b(spec.initializer.b);
   table.add_init_seed(spec.initializer.seed);
-  table.add_staleness(spec.consistency.staleness);
-  table.add_quorum(spec.consistency.quorum);
-  table.add_late(Byte(spec.consistency.late));
-  table.add_weight(Byte(spec.consistency.weight));
+  table.add_consistency(consistency);
   table.add_aggregate(Byte(spec.aggregate));
   table.add_nonfinite(Byte(spec.nonfinite));
   table.add_codec(codec);
@@ -221,7 +219,7 @@ Offset<wire::Request> Write(Builder& out, const Request& m) {
   return wire::CreateRequest(out, &id, m.epoch, m.table, Byte(m.kind), static_cast<wire::Op>(m.op),
                              Byte(m.dtype), m.clock, m.block, m.keys, m.elements, m.timeout_ms,
                              m.has_learning_rate ? m.learning_rate : 0, m.has_learning_rate,
-                             m.after, m.priority, m.codec, m.have);
+                             m.after, m.priority, m.codec, m.have, m.read_updates);
 }
 
 Offset<wire::Reply> Write(Builder& out, const Reply& m) {
@@ -238,7 +236,8 @@ Offset<wire::Reply> Write(Builder& out, const Reply& m) {
   }
   return wire::CreateReply(out, &id, Code(m.result), reason, static_cast<wire::Op>(m.op),
                            Byte(m.kind), m.clock, m.slowest_clock, m.staleness, Byte(m.dtype),
-                           m.keys, m.elements, m.provisional, m.coded, parts_at, m.version);
+                           m.keys, m.elements, m.provisional, m.coded, parts_at, m.version,
+                           m.updates);
 }
 
 Offset<wire::ClockTick> Write(Builder& out, const ClockTick& m) {

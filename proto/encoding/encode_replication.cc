@@ -48,6 +48,10 @@ Offset<wire::Replicate> Write(Builder& out, const Replicate& m) {
   entry.add_table_settings(m.table_settings);
   entry.add_refusals(refusals_at);
   entry.add_map_version(m.map_version);
+  entry.add_weight(m.weight);
+  entry.add_collected(m.collected);
+  entry.add_mean_of(m.mean_of);
+  entry.add_pushes(m.pushes);
   return entry.Finish();
 }
 

@@ -19,8 +19,9 @@ inline constexpr std::uint64_t kBatchedPushBytesMax = 2 << 10;
 inline constexpr std::uint64_t kBatchBytesMax = 64 << 10;
 // Parts of a reply to a pull: a block as it was, and its changes since.
 inline constexpr std::size_t kReplyPartsMax = 64;
-inline constexpr std::size_t kNameBytesMax = 255;     // tables, barriers, handlers, updaters
-inline constexpr std::size_t kReasonBytesMax = 4096;  // longer reasons are cut when encoded
+inline constexpr std::size_t kConsistencyBytesMax = 4096;  // with a table of weights
+inline constexpr std::size_t kNameBytesMax = 255;          // tables, barriers, handlers, updaters
+inline constexpr std::size_t kReasonBytesMax = 4096;       // longer reasons are cut when encoded
 // Bytes of the reason of a refusal, as replicas get it; and refusals in the state of a shard.
 inline constexpr std::size_t kRefusalReasonBytesMax = 512;
 inline constexpr std::size_t kRefusalsMax = 16384;

@@ -262,6 +262,7 @@ struct Request {
   // values; 0: the values as they are.
   std::uint32_t codec = 0;
   std::uint64_t have = 0;  // dense pull: the version of the block that the worker holds; 0: none
+  std::uint64_t read_updates = 0;  // push: Reply::updates of the pull that it was computed from
 };
 // One message of a codec in the values frame of a reply.
 struct ReplyPart {
@@ -310,6 +311,9 @@ struct Reply {
   bool coded = false;
   std::vector<ReplyPart> parts = {};
   std::uint64_t version = 0;  // of the shard, with values: the number of changes it has taken
+  // Of tables with weights by staleness, with values: how often the block, or the sparse table's
+  // part of the shard, has been updated.
+  std::uint64_t updates = 0;
   // The request's priority, for the sender of this reply. It is not on the wire.
   std::int32_t priority = 0;
 };

@@ -41,6 +41,7 @@ enum class LogEntryKind : std::uint8_t {
   kVersion = 10,  // a new version of a dense block is made for workers (ps/store/dense/versions.h)
   kRefusal = 11,  // a push was refused; `refusals` has that one
   kConfirm = 12,  // no change; a replica that takes it followed this head when it was logged
+  kCollected = 13,  // what is collected for a target is applied, in `clock`
 };
 
 // A push that the head refused. Every later head has to give the same answer, also if later pushes
@@ -57,9 +58,9 @@ struct Refusal {
 };
 
 // One entry of the stream of a shard between two replicas. The entries of a stream count 1, 2, 3,
-// …; log entries (kPush, kClose and the kUpdates before it, kEnter, kVersion, kRefusal, kConfirm)
-// carry their index in the shard's log, which counts from 1 as well. Fields that a kind does not
-// have are 0; Decode checks that.
+// …; log entries (kPush, kClose and the kUpdates before it, kEnter, kVersion, kRefusal, kConfirm,
+// kCollected) carry their index in the shard's log, which counts from 1 as well. Fields that a kind
+// does not have are 0; Decode checks that.
 struct Replicate {
   std::uint32_t shard = 0;
   std::uint64_t epoch = 0;   // the sender's
@@ -94,7 +95,13 @@ struct Replicate {
   // kTransferPiece of a dense block: the version that workers hold of it.
   std::uint64_t version = 0;
   bool whole = false;  // kUpdate, kVersion: workers get the block itself instead of its difference
-  // kPush, kUpdate: the TableSettings::number that it is applied with.
+  // kPush: what it is multiplied by, and whether it is collected instead of applied.
+  double weight = 1;
+  bool collected = false;
+  // kCollected: what the sum is divided by. kTransferPiece of what is collected: how many pushes.
+  std::uint32_t mean_of = 0;
+  std::uint32_t pushes = 0;
+  // kPush, kUpdate, kCollected: the TableSettings::number that it is applied with.
   std::uint32_t table_settings = 0;
   // Log entries, kTransferBegin, kHandoverEnd: the newest map that its maker, or whoever told that
   // of workers, had.

@@ -18,7 +18,6 @@ struct Field {
 
 // All but the updater's hyper-parameters.
 std::vector<Field> FieldsOf(const TableSpec& spec) {
-  const Consistency& consistency = spec.consistency;
   return {{"name", Quoted(spec.name)},
           {"kind", Text(kKinds, static_cast<unsigned>(spec.kind))},
           {"dtype", std::string(Name(spec.dtype))},
@@ -26,10 +25,7 @@ std::vector<Field> FieldsOf(const TableSpec& spec) {
           {"row_width", absl::StrCat(spec.row_width)},
           {"updater", Quoted(spec.updater.name)},
           {"initializer", InitializerText(spec.initializer)},
-          {"consistency", consistency.ToString(), kLive},
-          {"consistency.quorum", absl::StrCat(consistency.quorum)},
-          {"consistency.late", Text(kLates, static_cast<unsigned>(consistency.late))},
-          {"consistency.weight", Text(kWeights, static_cast<unsigned>(consistency.weight))},
+          {"consistency", spec.consistency.ToString(), kLive},
           {"aggregate", Text(kAggregates, static_cast<unsigned>(spec.aggregate))},
           {"nonfinite", Text(kNonFinites, static_cast<unsigned>(spec.nonfinite)), kLive},
           {"codec", Quoted(spec.codec)},
@@ -56,6 +52,12 @@ void AddParameters(const UpdaterSpec& is, const UpdaterSpec& wanted,
   }
 }
 
+// The bound on staleness alone may change while a table is used.
+bool AlikeButForTheBound(Consistency is, const Consistency& wanted) {
+  is.staleness = wanted.staleness;
+  return is == wanted;
+}
+
 }  // namespace
 
 std::vector<FieldDifference> DifferencesOf(const TableSpec& is, const TableSpec& wanted) {
@@ -63,7 +65,10 @@ std::vector<FieldDifference> DifferencesOf(const TableSpec& is, const TableSpec&
   const std::vector<Field> before = FieldsOf(is), after = FieldsOf(wanted);
   for (std::size_t i = 0; i < before.size(); ++i) {
     if (before[i].text != after[i].text) {
-      differences.push_back({before[i].name, before[i].text, after[i].text, before[i].shapes_data});
+      const bool shapes_data = before[i].name == "consistency"
+                                   ? !AlikeButForTheBound(is.consistency, wanted.consistency)
+                                   : before[i].shapes_data;
+      differences.push_back({before[i].name, before[i].text, after[i].text, shapes_data});
     }
     if (before[i].name == "updater") AddParameters(is.updater, wanted.updater, &differences);
   }

@@ -59,11 +59,10 @@ TEST(TableDifference, EverythingElseShapesTheData) {
       {"codec is", changed([](TableSpec& s) { s.codec = "onebit"; })},
       {"codecs is", changed([](TableSpec& s) { s.codecs = {"onebit"}; })},
       {"error_feedback is", changed([](TableSpec& s) { s.error_feedback = ErrorFeedback::kOff; })},
-      {"consistency.quorum is", changed([](TableSpec& s) { s.consistency.quorum = 2; })},
-      {"consistency.late is",
-       changed([](TableSpec& s) { s.consistency.late = Consistency::Late::kDrop; })},
-      {"consistency.weight is", changed([](TableSpec& s) {
-         s.consistency.weight = Consistency::Weight::kInverseStaleness;
+      {"wanted backup:2/3",
+       changed([](TableSpec& s) { s.consistency = Consistency::Backup(2, 3); })},
+      {"wanted asp,weight=1/tau", changed([](TableSpec& s) {
+         s.consistency = Consistency::Parse("asp,weight=1/tau").value();
        })},
   };
   for (const auto& [text, other] : cases) {

@@ -13,9 +13,7 @@ using proto::InitializerText;
 using proto::kAggregates;
 using proto::kErrorFeedbacks;
 using proto::kKinds;
-using proto::kLates;
 using proto::kNonFinites;
-using proto::kWeights;
 using proto::Text;
 using proto::UpdaterText;
 
@@ -65,9 +63,7 @@ std::string TableSpec::ToString() const {
   return absl::StrCat(
       "table ", proto::Quoted(name), ": ", Text(kKinds, static_cast<unsigned>(kind)), " ",
       Name(dtype), form, ", updater ", UpdaterText(updater), ", initializer ",
-      InitializerText(initializer), ", consistency ", consistency.ToString(), ", quorum ",
-      consistency.quorum, ", late ", Text(kLates, static_cast<unsigned>(consistency.late)),
-      ", weight ", Text(kWeights, static_cast<unsigned>(consistency.weight)), ", aggregate ",
+      InitializerText(initializer), ", consistency ", consistency.ToString(), ", aggregate ",
       Text(kAggregates, static_cast<unsigned>(aggregate)), ", nonfinite ",
       Text(kNonFinites, static_cast<unsigned>(nonfinite)), ", codec ", proto::Quoted(codec),
       codecs.empty() ? "" : absl::StrCat(" of ", proto::Quoted(absl::StrJoin(codecs, ";"))),

@@ -124,8 +124,8 @@ TEST(TableSpecTest, NumbersThatAreNoEnumerators) {
             "nonfinite is 2, may be 0 to 1");
   EXPECT_EQ(Dense([](TableSpec& s) { s.consistency.late = static_cast<Consistency::Late>(2); }),
             "consistency.late is 2, may be 0 to 1");
-  EXPECT_EQ(Dense([](TableSpec& s) { s.consistency.weight = static_cast<Consistency::Weight>(2); }),
-            "consistency.weight is 2, may be 0 to 1");
+  EXPECT_EQ(Dense([](TableSpec& s) { s.consistency.weight = static_cast<Consistency::Weight>(6); }),
+            "consistency.weight is 6, may be 0 to 5");
 }
 
 TEST(TableSpecTest, Parameters) {
@@ -207,14 +207,38 @@ TEST(TableSpecTest, InitializersKeepWhatTheyDoNotUseAt0) {
               HasSubstr("initializer.seed is 1"));
 }
 
-TEST(TableSpecTest, WhatIsNotSupportedYet) {
-  EXPECT_EQ(Dense([](TableSpec& s) { s.consistency.quorum = 3; }),
-            "consistency.quorum is 3, which is not supported yet; may be 0 (all workers)");
-  EXPECT_EQ(Dense([](TableSpec& s) { s.consistency.late = Consistency::Late::kDrop; }),
-            "consistency.late is drop, which is not supported yet; may be apply");
-  EXPECT_EQ(
-      Dense([](TableSpec& s) { s.consistency.weight = Consistency::Weight::kInverseStaleness; }),
-      "consistency.weight is inverse_staleness, which is not supported yet; may be one");
+TEST(TableSpecTest, ConsistenciesThatDoNotGoTogetherWithATable) {
+  const auto with = [](const char* consistency, auto change) {
+    return Dense([&](TableSpec& s) {
+      s.consistency = Consistency::Parse(consistency).value();
+      change(s);
+    });
+  };
+  const auto nothing = [](TableSpec&) {};
+  for (const char* fits : {"backup:2/3,drop", "softsync:4", "fedbuff:3", "asp,weight=1/tau"}) {
+    EXPECT_EQ(with(fits, nothing), "");
+    EXPECT_EQ(with(fits,
+                   [](TableSpec& s) {
+                     s.updater = {"assign", {}};
+                   }),
+              absl::StrCat("consistency is ", fits,
+                           " and updater \"assign\"; values that replace others are not added up "
+                           "or weighted"));
+  }
+  EXPECT_THAT(with("softsync:4",
+                   [](TableSpec& s) {
+                     s = TableSpec::Ragged("r", DType::kFloat32),
+                     s.consistency = Consistency::Softsync(4);
+                   }),
+              HasSubstr("kind ragged"));
+  EXPECT_THAT(with("asp,weight=1/tau",
+                   [](TableSpec& s) {
+                     s.dtype = DType::kInt32;
+                     s.updater = {"add", {}};
+                   }),
+              HasSubstr("dtype int32"));
+  EXPECT_EQ(Dense([](TableSpec& s) { s.consistency.count = 3; }),
+            "consistency.count is 3, may be 0 for bsp, ssp and asp");
   EXPECT_THAT(Dense([](TableSpec& s) { s.codec.clear(); }), HasSubstr("codec is 0 bytes long"));
 }
 
@@ -228,8 +252,9 @@ TEST(TableSpecTest, Means) {
   };
   EXPECT_EQ(mean(Consistency::Bsp(), DType::kFloat32), "");
   EXPECT_EQ(mean(Consistency::Ssp(3), DType::kFloat32),
-            "aggregate is mean and consistency ssp:3; only bsp combines the contributions of a "
-            "clock");
+            "aggregate is mean and consistency ssp:3; only bsp, backup, softsync and fedbuff apply "
+            "several pushes at once");
+  EXPECT_EQ(mean(Consistency::Softsync(4), DType::kFloat32), "");
   EXPECT_THAT(mean(Consistency::Asp(), DType::kFloat32), HasSubstr("consistency asp"));
   EXPECT_EQ(mean(Consistency::Bsp(), DType::kInt32),
             "aggregate is mean and dtype int32; integers have no mean");
@@ -242,11 +267,11 @@ TEST(TableSpecTest, TextShowsEveryField) {
   EXPECT_EQ(spec.ToString(),
             "table \"w\\n\": dense float16 [784, 10], updater \"sgd\" {\"decay\": 1e-09, "
             "\"learning_rate\": 0.1}, initializer normal(0, 0.25, seed 42), consistency bsp, "
-            "quorum 0, late apply, weight one, aggregate sum, nonfinite count, codec \"none\", "
+            "aggregate sum, nonfinite count, codec \"none\", "
             "error_feedback auto");
   EXPECT_EQ(TableSpec::Sparse("e", 8).ToString(),
             "table \"e\": sparse float32 row_width 8, updater \"add\" {}, initializer zeros, "
-            "consistency bsp, quorum 0, late apply, weight one, aggregate sum, nonfinite count, "
+            "consistency bsp, aggregate sum, nonfinite count, "
             "codec \"none\", error_feedback auto");
 }
 
@@ -266,9 +291,9 @@ TEST(TableSpecTest, TextTellsTablesApart) {
       [](TableSpec& s) { s.initializer = Initializer::Uniform(0, 1, 1); },
       [](TableSpec& s) { s.initializer = Initializer::Uniform(0, 1, 2); },
       [](TableSpec& s) { s.consistency = Consistency::Ssp(1); },
-      [](TableSpec& s) { s.consistency.quorum = 1; },
+      [](TableSpec& s) { s.consistency = Consistency::Backup(2, 3); },
       [](TableSpec& s) { s.consistency.late = Consistency::Late::kDrop; },
-      [](TableSpec& s) { s.consistency.weight = Consistency::Weight::kInverseStaleness; },
+      [](TableSpec& s) { s.consistency.weight = Consistency::Weight::kInverse; },
       [](TableSpec& s) { s.aggregate = Aggregate::kMean; },
       [](TableSpec& s) { s.nonfinite = NonFinite::kRefuse; },
       [](TableSpec& s) { s.codec = "topk"; },

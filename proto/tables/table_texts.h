@@ -21,8 +21,6 @@ std::string Text(const absl::string_view (&texts)[n], unsigned value) {
 }
 
 inline constexpr absl::string_view kKinds[] = {"dense", "sparse", "ragged"};
-inline constexpr absl::string_view kLates[] = {"apply", "drop"};
-inline constexpr absl::string_view kWeights[] = {"one", "inverse_staleness"};
 inline constexpr absl::string_view kAggregates[] = {"sum", "mean"};
 inline constexpr absl::string_view kNonFinites[] = {"count", "refuse"};
 inline constexpr absl::string_view kErrorFeedbacks[] = {"auto", "off", "worker", "server", "both"};

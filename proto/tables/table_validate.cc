@@ -28,14 +28,10 @@ absl::Status CheckEnum(absl::string_view field, Enum value, Enum last) {
 }
 
 absl::Status CheckEnums(const TableSpec& spec) {
-  const Consistency& consistency = spec.consistency;
   LEEWAY_RETURN_IF_ERROR(CheckEnum("kind", spec.kind, TableKind::kRagged));
   LEEWAY_RETURN_IF_ERROR(CheckEnum("dtype", spec.dtype, DType::kInt64));
   LEEWAY_RETURN_IF_ERROR(
       CheckEnum("initializer.kind", spec.initializer.kind, Initializer::Kind::kNormal));
-  LEEWAY_RETURN_IF_ERROR(CheckEnum("consistency.late", consistency.late, Consistency::Late::kDrop));
-  LEEWAY_RETURN_IF_ERROR(
-      CheckEnum("consistency.weight", consistency.weight, Consistency::Weight::kInverseStaleness));
   LEEWAY_RETURN_IF_ERROR(CheckEnum("aggregate", spec.aggregate, Aggregate::kMean));
   LEEWAY_RETURN_IF_ERROR(CheckEnum("nonfinite", spec.nonfinite, NonFinite::kRefuse));
   return CheckEnum("error_feedback", spec.error_feedback, ErrorFeedback::kBoth);
@@ -185,27 +181,30 @@ absl::Status CheckInitializer(const TableSpec& spec) {
   return absl::OkStatus();
 }
 
-// Consistency has fields that are reserved and not implemented yet.
-absl::Status CheckSupported(const TableSpec& spec) {
+absl::Status CheckConsistency(const TableSpec& spec) {
   const Consistency& consistency = spec.consistency;
-  if (consistency.quorum != 0) {
-    return Wrong("consistency.quorum is ", consistency.quorum,
-                 ", which is not supported yet; may be 0 (all workers)");
+  LEEWAY_RETURN_IF_ERROR(consistency.Validate());
+  const bool adds_up = consistency.collects() || consistency.is_weighted();
+  const auto with = [&](const auto&... what) {
+    return Wrong("consistency is ", consistency.ToString(), " and ", what...);
+  };
+  if (adds_up && spec.updater.name == "assign") {
+    return with("updater \"assign\"; values that replace others are not added up or weighted");
   }
-  if (consistency.late != Consistency::Late::kApply) {
-    return Wrong("consistency.late is drop, which is not supported yet; may be apply");
+  if (consistency.collects() && spec.kind == TableKind::kRagged) {
+    return with("kind ragged; rows of which two pushes give different widths are not added up");
   }
-  if (consistency.weight != Consistency::Weight::kOne) {
-    return Wrong("consistency.weight is inverse_staleness, which is not supported yet; may be one");
+  if (consistency.is_weighted() && IsInteger(spec.dtype)) {
+    return with("dtype ", Name(spec.dtype), "; integers are not multiplied by a weight");
   }
   return absl::OkStatus();
 }
 
 absl::Status CheckAggregate(const TableSpec& spec) {
   if (spec.aggregate != Aggregate::kMean) return absl::OkStatus();
-  if (!spec.consistency.is_bsp()) {
+  if (!spec.consistency.is_bsp() && !spec.consistency.collects()) {
     return Wrong("aggregate is mean and consistency ", spec.consistency.ToString(),
-                 "; only bsp combines the contributions of a clock");
+                 "; only bsp, backup, softsync and fedbuff apply several pushes at once");
   }
   if (IsInteger(spec.dtype)) {
     return Wrong("aggregate is mean and dtype ", Name(spec.dtype), "; integers have no mean");
@@ -237,7 +236,7 @@ absl::Status TableSpec::Validate() const {
   LEEWAY_RETURN_IF_ERROR(CheckUpdater(*this));
   LEEWAY_RETURN_IF_ERROR(CheckInitializer(*this));
   LEEWAY_RETURN_IF_ERROR(CheckCodecs(*this));
-  LEEWAY_RETURN_IF_ERROR(CheckSupported(*this));
+  LEEWAY_RETURN_IF_ERROR(CheckConsistency(*this));
   return CheckAggregate(*this);
 }
 

@@ -1,5 +1,7 @@
 #include "proto/testing/samples.h"
 
+#include <memory>
+
 #include "proto/messages/limits.h"
 
 namespace leeway::proto {
@@ -120,7 +122,10 @@ void AddTables(std::vector<Sample>* all) {
       .spec = FullSpec(),
       .combine = Updater::Combine::kLast,
       .table_settings = {{.table = 3, .number = 1, .since = 7, .decided = true, .staleness = 2}}}});
-  all->push_back({TableReply{.request = 5, .result = absl::AlreadyExistsError("differs")}});
+  const auto differs = std::make_unique<TableReply>();
+  differs->request = 5;
+  differs->result = absl::AlreadyExistsError("differs");
+  all->push_back({*differs});
   all->push_back({InstallTable{.table = 9, .spec = uniform, .of = 3}});
   all->push_back({InstallTableReply{.table = 9,
                                     .result = absl::NotFoundError("updater \"x\""),
@@ -137,6 +142,7 @@ void AddRequests(std::vector<Sample>* all) {
   Request dense = NewRequest(TableKind::kDense, Op::kPushPull, DType::kFloat64);
   dense.block = 11;
   dense.elements = 3;
+  dense.read_updates = 77;
   dense.timeout_ms = 1500;
   dense.learning_rate = 0.125;
   dense.has_learning_rate = true;
@@ -199,6 +205,7 @@ void AddReplies(std::vector<Sample>* all) {
   Reply dense = NewReply(TableKind::kDense, Op::kPull, DType::kFloat32);
   dense.elements = 2;
   dense.version = 12;
+  dense.updates = 8;
   all->push_back({dense, {FrameOf<float>({1, 2})}});
 
   Reply coded = NewReply(TableKind::kDense, Op::kPull, DType::kFloat32);

@@ -118,12 +118,12 @@ inline auto Fields(const InstallTableReply& m) {
   return std::tie(a, b, c);
 }
 inline auto Fields(const Request& m) {
-  const auto& [a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q, r] = m;
-  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q, r);
+  const auto& [a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q, r, s] = m;
+  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q, r, s);
 }
 inline auto Fields(const Reply& m) {
-  const auto& [a, b, c, d, e, f, g, h, i, j, k, l, n, o, unsaid] = m;  // its priority stays here
-  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, n, o);
+  const auto& [a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, unsaid] = m;  // its priority stays here
+  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, n, o, p);
 }
 inline auto Fields(const PushBatch& m) {
   const auto& [a, b, c, d, e, f, g, h, i, j] = m;
@@ -166,10 +166,10 @@ inline auto Fields(const EnterClockReply& m) {
   return std::tie(a, b);
 }
 inline auto Fields(const Replicate& m) {
-  const auto& [a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q, r, s, t, u, v, w, x, y, z, aa, bb] =
-      m;
-  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q, r, s, t, u, v, w, x, y, z, aa,
-                  bb);
+  const auto& [a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q, r, s, t, u, v, w, x, y, z, aa, bb,
+               cc, dd, ee, ff] = m;
+  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q, r, s, t, u, v, w, x, y, z, aa, bb,
+                  cc, dd, ee, ff);
 }
 inline auto Fields(const ReplicateAck& m) {
   const auto& [a, b, c, d, e] = m;

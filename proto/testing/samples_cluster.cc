@@ -60,6 +60,8 @@ void AddPushes(std::vector<Sample>* all) {
   Replicate ragged = OfWorker(NewEntry(LogEntryKind::kPush, TableKind::kRagged, DType::kFloat32));
   ragged.keys = 2;
   ragged.elements = 3;
+  ragged.weight = 0.25;
+  ragged.collected = true;
   all->push_back({ragged,
                   {FrameOf<std::uint64_t>({8, 9}), FrameOf<std::uint32_t>({0, 3}),
                    FrameOf<float>({1, 2, 3})}});
@@ -107,6 +109,7 @@ void AddTransfers(std::vector<Sample>* all) {
   sparse.keys = 2;
   sparse.elements = 2;
   sparse.state_slots = 1;
+  sparse.pushes = 3;
   all->push_back({sparse,
                   {FrameOf<std::uint64_t>({7, 8}), FrameOf<double>({1, 2}), FrameOf<double>({3, 4}),
                    FrameOf<std::uint64_t>({17, 18})}});
@@ -146,6 +149,10 @@ void AddReplication(std::vector<Sample>* all) {
                        .status = absl::ResourceExhaustedError("LEEWAY_HELD_BYTES_MAX")}};
   all->push_back({refusal});
   all->push_back({NewEntry(LogEntryKind::kConfirm)});
+  Replicate collected = NewEntry(LogEntryKind::kCollected);
+  collected.table = 3;
+  collected.mean_of = 4;
+  all->push_back({collected});
   Replicate remembered = NewEntry(LogEntryKind::kTransferBegin);
   remembered.refusals = refusal.refusals;
   remembered.refusals.push_back(

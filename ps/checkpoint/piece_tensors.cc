@@ -19,6 +19,10 @@ using checkpoint::TensorType;
 constexpr absl::string_view kPrefix = "table/";
 constexpr absl::string_view kBlock = "block";
 constexpr absl::string_view kRows = "rows";
+// Of collected pushes.
+constexpr absl::string_view kBlockPushes = "block-pushes";
+constexpr absl::string_view kRowsPushes = "rows-pushes";
+constexpr char kPushes[] = "pushes";    // how many they are
 constexpr char kVersion[] = "version";  // of dense blocks whose replies are encoded
 
 struct Part {
@@ -61,8 +65,11 @@ std::uint64_t CountOf(const PieceTensor& tensor) {
 std::vector<PieceTensor> ToTensors(const TableSpec& spec, std::uint64_t index,
                                    const FrozenPiece& piece) {
   const bool dense = spec.kind == TableKind::kDense;
-  const std::string prefix = absl::StrCat(kPrefix, spec.name, "/", dense ? kBlock : kRows, "/",
-                                          dense ? piece.block : index, "/");
+  const bool collected = piece.collected != 0;
+  const absl::string_view what =
+      collected ? (dense ? kBlockPushes : kRowsPushes) : (dense ? kBlock : kRows);
+  const std::string prefix =
+      absl::StrCat(kPrefix, spec.name, "/", what, "/", dense ? piece.block : index, "/");
   std::vector<PieceTensor> tensors;
   const auto add = [&](const char* name, TensorType type, std::vector<std::uint64_t> shape,
                        runtime::Buffer bytes) {
@@ -72,12 +79,17 @@ std::vector<PieceTensor> ToTensors(const TableSpec& spec, std::uint64_t index,
     tensor.info.shape = std::move(shape);
     tensor.bytes = std::move(bytes);
   };
-  for (Part& part : PartsOf(spec, piece.rows(), piece.elements, piece.state_slots)) {
+  for (Part& part : PartsOf(collected ? SpecOfSums(spec) : spec, piece.rows(), piece.elements,
+                            piece.state_slots)) {
     add(part.name, part.type, std::move(part.shape), piece.*part.bytes);
   }
   if (piece.version != 0) {
     add(kVersion, TensorType::kU64, {1},
         runtime::Buffer::CopyOf(&piece.version, sizeof(piece.version)));
+  }
+  if (collected) {
+    const std::uint64_t pushes = piece.collected;
+    add(kPushes, TensorType::kU64, {1}, runtime::Buffer::CopyOf(&pushes, sizeof(pushes)));
   }
   return tensors;
 }
@@ -94,9 +106,14 @@ absl::StatusOr<PieceTensorName> ParseTensorName(const std::string& name) {
     piece = std::string(rest.substr(slash + 1));
     rest = rest.substr(0, slash);
   }
-  PieceTensorName parsed{.table = "", .dense = last[2] == kBlock, .index = 0, .part = last[0]};
-  if (!absl::ConsumePrefix(&rest, kPrefix) || (!parsed.dense && last[2] != kRows) ||
-      !absl::SimpleAtoi(last[1], &parsed.index) || absl::StrCat(parsed.index) != last[1]) {
+  PieceTensorName parsed{.table = "",
+                         .dense = last[2] == kBlock || last[2] == kBlockPushes,
+                         .collected = last[2] == kBlockPushes || last[2] == kRowsPushes,
+                         .index = 0,
+                         .part = last[0]};
+  const bool known = parsed.dense || parsed.collected || last[2] == kRows;
+  if (!absl::ConsumePrefix(&rest, kPrefix) || !known || !absl::SimpleAtoi(last[1], &parsed.index) ||
+      absl::StrCat(parsed.index) != last[1]) {
     return wrong;
   }
   parsed.table = std::string(rest);
@@ -142,6 +159,24 @@ absl::StatusOr<FrozenPiece> ToPiece(const TableSpec& spec, std::uint32_t state_s
     }
     piece.*part.bytes = found->second.bytes;
   }
+  return piece;
+}
+
+absl::StatusOr<FrozenPiece> ToCollectedPiece(const TableSpec& spec, std::uint64_t index,
+                                             std::map<std::string, PieceTensor> parts) {
+  const auto count = parts.extract(kPushes);
+  const auto is_whole = [&] {
+    const TensorInfo& info = count.mapped().info;
+    return info.type == TensorType::kU64 && info.shape == std::vector<std::uint64_t>{1};
+  };
+  const std::uint64_t pushes =
+      count.empty() || !is_whole() ? 0 : count.mapped().bytes.as<std::uint64_t>()[0];
+  if (pushes == 0 || pushes > Consistency::kCountMax || !spec.consistency.collects()) {
+    return absl::InvalidArgumentError(absl::StrCat("collected pushes ", index, " of table '",
+                                                   spec.name, "' are of no number that may be"));
+  }
+  LEEWAY_ASSIGN_OR_RETURN(FrozenPiece piece, ToPiece(SpecOfSums(spec), 0, index, parts));
+  piece.collected = static_cast<std::uint32_t>(pushes);
   return piece;
 }
 

@@ -30,8 +30,9 @@ std::vector<PieceTensor> ToTensors(const TableSpec& spec, std::uint64_t index,
 struct PieceTensorName {
   std::string table;
   bool dense = false;
+  bool collected = false;   // of pushes that are not applied yet
   std::uint64_t index = 0;  // of the block, or of the piece with rows
-  std::string part;         // "keys", "widths", "values", "state", "steps" or "version"
+  std::string part;         // "keys", "widths", "values", "state", "steps", "version" or "pushes"
 };
 // INVALID_ARGUMENT if it is none of ours.
 absl::StatusOr<PieceTensorName> ParseTensorName(const std::string& name);
@@ -41,6 +42,9 @@ absl::StatusOr<PieceTensorName> ParseTensorName(const std::string& name);
 absl::StatusOr<FrozenPiece> ToPiece(const TableSpec& spec, std::uint32_t state_slots,
                                     std::uint64_t index,
                                     const std::map<std::string, PieceTensor>& parts);
+// Likewise of collected pushes.
+absl::StatusOr<FrozenPiece> ToCollectedPiece(const TableSpec& spec, std::uint64_t index,
+                                             std::map<std::string, PieceTensor> parts);
 
 }  // namespace leeway::ps
 

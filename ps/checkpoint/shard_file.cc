@@ -18,11 +18,13 @@ absl::StatusOr<proto::CheckpointFile> WriteShardFile(runtime::FileSystem* files,
   std::vector<PieceTensor> tensors;
   for (ShardContent::Table& table : content.tables) {
     std::uint64_t index = 0;
-    for (const FrozenPiece& piece : std::exchange(table.pieces, {})) {
-      for (PieceTensor& tensor : ToTensors(table.spec, index, piece)) {
-        tensors.push_back(std::move(tensor));
+    for (auto* const pieces : {&table.pieces, &table.collected}) {
+      for (const FrozenPiece& piece : std::exchange(*pieces, {})) {
+        for (PieceTensor& tensor : ToTensors(table.spec, index, piece)) {
+          tensors.push_back(std::move(tensor));
+        }
+        ++index;
       }
-      ++index;
     }
   }
   // Tensors of wide types come first: so each lies at a multiple of its type's size.

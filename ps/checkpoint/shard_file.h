@@ -23,6 +23,7 @@ struct ShardContent {
     bool codec_changed = false;  // by the newest manifest (checkpoint::TableEntry)
     std::uint32_t state_slots = 0;
     std::vector<FrozenPiece> pieces;
+    std::vector<FrozenPiece> collected = {};  // FrozenPiece::collected
     // The offsets of the values of each piece in the file that it was read from.
     std::vector<std::uint64_t> values_at = {};
   };

@@ -104,10 +104,11 @@ absl::Status CheckWidths(const ShardContent::Table& table, const FrozenPiece& pi
   return Wrong("rows of table '", table.spec.name, "' have other widths than values");
 }
 
-absl::Status CheckKeys(const ShardContent& content, const ShardContent::Table& table) {
+absl::Status CheckKeys(const ShardContent& content, const ShardContent::Table& table,
+                       const std::vector<FrozenPiece>& pieces) {
   absl::flat_hash_set<std::uint64_t> keys;
   absl::Status status;
-  for (const FrozenPiece& piece : table.pieces) {
+  for (const FrozenPiece& piece : pieces) {
     LEEWAY_RETURN_IF_ERROR(CheckWidths(table, piece));
     ForEachRow(piece, [&](const FrozenRow& row) {
       if (proto::ShardOfKey(row.key, content.num_shards) != content.shard) {
@@ -141,11 +142,14 @@ absl::Status CheckContent(const ShardContent& content) {
   for (const ShardContent::Table& table : content.tables) {
     LEEWAY_RETURN_IF_ERROR(CheckSteps(table));
     if (table.spec.kind != TableKind::kDense) {
-      LEEWAY_RETURN_IF_ERROR(CheckKeys(content, table));
+      LEEWAY_RETURN_IF_ERROR(CheckKeys(content, table, table.pieces));
+      LEEWAY_RETURN_IF_ERROR(CheckKeys(content, table, table.collected));
       continue;
     }
-    for (const FrozenPiece& piece : table.pieces) {
-      LEEWAY_RETURN_IF_ERROR(CheckBlock(content, table, piece));
+    for (const auto* const pieces : {&table.pieces, &table.collected}) {
+      for (const FrozenPiece& piece : *pieces) {
+        LEEWAY_RETURN_IF_ERROR(CheckBlock(content, table, piece));
+      }
     }
   }
   return absl::OkStatus();
@@ -162,7 +166,7 @@ std::uint64_t TensorBytesMax(const ShardContent::Table& table) {
 // All tensors, put together to pieces.
 absl::Status ReadPieces(checkpoint::SafetensorsReader* reader, ShardContent* content,
                         absl::FunctionRef<void(std::uint64_t)> progress) {
-  using PieceKey = std::pair<ShardContent::Table*, std::uint64_t>;
+  using PieceKey = std::tuple<ShardContent::Table*, std::uint64_t, bool>;  // index, collected
   std::map<PieceKey, std::map<std::string, PieceTensor>> parts;
   for (const checkpoint::TensorInfo& info : reader->header().tensors) {
     LEEWAY_ASSIGN_OR_RETURN(const PieceTensorName name, ParseTensorName(info.name));
@@ -173,10 +177,16 @@ absl::Status ReadPieces(checkpoint::SafetensorsReader* reader, ShardContent* con
     }
     LEEWAY_ASSIGN_OR_RETURN(runtime::Buffer bytes, reader->ReadNext());
     progress(info.bytes());
-    parts[{table, name.index}][name.part] = {.info = info, .bytes = std::move(bytes)};
+    parts[{table, name.index, name.collected}][name.part] = {.info = info,
+                                                             .bytes = std::move(bytes)};
   }
   for (auto& [place, tensors] : parts) {
-    const auto& [table, index] = place;
+    const auto& [table, index, collected] = place;
+    if (collected) {
+      LEEWAY_ASSIGN_OR_RETURN(FrozenPiece piece, ToCollectedPiece(table->spec, index, tensors));
+      table->collected.push_back(std::move(piece));
+      continue;
+    }
     LEEWAY_ASSIGN_OR_RETURN(FrozenPiece piece,
                             ToPiece(table->spec, table->state_slots, index, tensors));
     table->pieces.push_back(std::move(piece));
@@ -241,6 +251,10 @@ absl::StatusOr<std::vector<ShardContent>> ReadShard(
                                           manifest, shard, progress));
     TakeCodecChanges(chain.front(), &content);
     const bool whole = content.base.empty();
+    // What was collected then has been applied since, or is among what is collected now.
+    if (!contents.empty()) {
+      for (ShardContent::Table& table : content.tables) table.collected.clear();
+    }
     contents.push_back(std::move(content));
     if (whole) break;
   }

@@ -1,46 +1,100 @@
 #include "ps/consistency/policy.h"
 
 #include <algorithm>
-
-#include "absl/strings/str_cat.h"
+#include <cmath>
 
 namespace leeway::ps {
 
-absl::Status Policy::Supports(const Consistency& consistency) {
-  if (consistency.quorum != 0) {
-    return absl::UnimplementedError(absl::StrCat("Consistency::quorum is ", consistency.quorum,
-                                                 "; only 0 (all workers) is supported yet"));
+PushDecision Policy::Push(const PushFacts& facts) const {
+  using Action = PushDecision::Action;
+  if (consistency_.is_bsp()) {
+    return {.action = Action::kHold, .clock = std::max(facts.clock, facts.closed)};
   }
-  if (consistency.late != Consistency::Late::kApply) {
-    return absl::UnimplementedError("Consistency::late is kDrop; only kApply is supported yet");
+  PushDecision decision{.clock = facts.clock};
+  if (consistency_.is_weighted()) decision.weight = WeightOf(facts.tau);
+  const bool too_stale = consistency_.weight == Consistency::Weight::kCutOff &&
+                         static_cast<double>(facts.tau) > consistency_.b;
+  const bool by_count = consistency_.rule == Consistency::Rule::kBackup;
+  const bool late = by_count && facts.clock < facts.closed;
+  if (too_stale || (late && consistency_.late == Consistency::Late::kDrop)) {
+    decision.action = Action::kDrop;
+  } else if (by_count && facts.clock > facts.closed) {
+    decision.action = Action::kWait;
+  } else if (consistency_.collects() && !late) {
+    decision.action = Action::kCollect;
   }
-  if (consistency.weight != Consistency::Weight::kOne) {
-    return absl::UnimplementedError(
-        "Consistency::weight is kInverseStaleness; only kOne is supported yet");
-  }
-  return absl::OkStatus();
-}
-
-PushDecision Policy::Push(std::uint64_t clock, std::uint64_t closed) const {
-  if (!consistency_.is_bsp()) return {.hold = false, .clock = clock};
-  return {.hold = true, .clock = std::max(clock, closed)};
-}
-
-PullDecision Policy::Pull(proto::Op op, std::uint64_t clock, std::uint64_t slowest) const {
-  PullDecision decision;
-  // In BSP a push takes effect when its clock closes, so what a push-pull returns is the view of
-  // the next clock.
-  const bool next = consistency_.is_bsp() && op == proto::Op::kPushPull;
-  decision.effective = next ? clock + 1 : clock;
-  // slowest + staleness ≥ effective, without the sum: it would overflow for ASP.
-  const std::uint64_t allowed = std::min(consistency_.staleness, decision.effective);
-  decision.needed = decision.effective - allowed;
-  decision.hold = slowest < decision.needed;
   return decision;
+}
+
+PullDecision Policy::Pull(const PullFacts& facts) const {
+  PullDecision decision;
+  // Where pushes take effect when their clock closes, a push-pull returns the view of the next one.
+  const bool next = consistency_.closes_clocks() && facts.op == proto::Op::kPushPull;
+  decision.effective = next ? facts.clock + 1 : facts.clock;
+  std::uint64_t bound = consistency_.staleness;
+  switch (consistency_.rule) {
+    case Consistency::Rule::kBackup:
+      decision.reached = facts.closed;
+      break;
+    case Consistency::Rule::kSampled:
+      decision.reached = facts.clocks->SlowestOfSample(facts.rank, facts.clock, consistency_.count);
+      break;
+    case Consistency::Rule::kDynamic:
+      decision.reached = facts.clocks->slowest();
+      bound = facts.dynamic->BoundFor(facts.rank, facts.clock, consistency_.count,
+                                      consistency_.staleness, *facts.clocks, facts.now);
+      break;
+    default:
+      decision.reached = facts.clocks->slowest();
+  }
+  // reached + bound ≥ effective, without the sum: it would overflow for ASP.
+  decision.needed = decision.effective - std::min(bound, decision.effective);
+  decision.hold = decision.reached < decision.needed;
+  return decision;
+}
+
+std::uint32_t Policy::Enough(std::uint32_t living) const {
+  switch (consistency_.rule) {
+    case Consistency::Rule::kSoftsync:
+      return std::max<std::uint32_t>(1, living / consistency_.count);
+    case Consistency::Rule::kBuffered:
+      return consistency_.count;
+    default:
+      return 0;
+  }
+}
+
+std::uint32_t Policy::MeanOf(std::uint32_t living) const {
+  if (consistency_.rule != Consistency::Rule::kBackup) return Enough(living);
+  return std::max<std::uint32_t>(1, std::min(consistency_.count, living));
+}
+
+std::uint64_t Policy::Closed(const WorkerClocks& clocks) const {
+  const bool may_close = consistency_.when_short == Consistency::Short::kClose ||
+                         clocks.living() >= consistency_.count;
+  return may_close ? clocks.ReachedBy(consistency_.count) : 0;
 }
 
 std::uint64_t Policy::Staleness(std::uint64_t effective, std::uint64_t slowest) {
   return effective > slowest ? effective - slowest : 0;
+}
+
+double Policy::WeightOf(std::uint64_t tau) const {
+  const auto stale = static_cast<double>(tau);
+  switch (consistency_.weight) {
+    case Consistency::Weight::kOne:
+    case Consistency::Weight::kCutOff:
+      return 1;
+    case Consistency::Weight::kInverse:
+      return tau == 0 ? 1 : 1 / stale;
+    case Consistency::Weight::kPolynomial:
+      return std::pow(stale + 1, -consistency_.a);
+    case Consistency::Weight::kHinge:
+      return stale <= consistency_.b ? 1 : 1 / (consistency_.a * (stale - consistency_.b) + 1);
+    case Consistency::Weight::kTable:
+      break;
+  }
+  return consistency_.weights[std::min<std::uint64_t>(tau, consistency_.weights.size() - 1)];
 }
 
 }  // namespace leeway::ps

@@ -1,54 +1,81 @@
-// The consistency policy of a table, for BSP, SSP and ASP alike: it decides whether a push is
-// applied or held, and whether a pull is answered or waits, given how far the workers are. A value
-// without state; knows no network, no tables and no memory. docs/consistency.md has the
-// definitions.
+// The consistency policy of a table: it decides when a push takes effect and with which weight, and
+// whether a pull is answered or waits.
+//
+// A value without state, made of the table's Consistency; it knows no network, no stores and no
+// log. A shard tells it what it knows (PushFacts, PullFacts) and carries its decisions out; other
+// replicas are told the decisions. docs/consistency.md has the rules and their papers.
 #ifndef LEEWAY_PS_CONSISTENCY_POLICY_H_
 #define LEEWAY_PS_CONSISTENCY_POLICY_H_
 
 #include <cstdint>
 
-#include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "leeway/consistency.h"
 #include "proto/messages/messages.h"
+#include "ps/consistency/dynamic_bound.h"
+#include "ps/consistency/worker_clocks.h"
 
 namespace leeway::ps {
 
-// Clocks are below it, so that sums of them do not overflow; a request of a later one is refused.
-inline constexpr std::uint64_t kClockMax = std::uint64_t{1} << 62;
+struct PushFacts {
+  std::uint64_t clock = 0;   // of the push
+  std::uint64_t closed = 0;  // the clocks of the table below it have closed
+  std::uint64_t tau = 0;     // Consistency::Weight
+};
 
 struct PushDecision {
-  bool hold = false;        // until `clock` closes; otherwise it is applied now
-  std::uint64_t clock = 0;  // the clock it counts in
+  enum class Action : std::uint8_t {
+    kApply,    // now
+    kHold,     // until `clock` closes; it counts in that clock
+    kCollect,  // add it up; applied when the clock closes, or enough have come (Policy::Enough)
+    kWait,     // its clock is not open yet: admitted once it is
+    kDrop,     // its clock has closed, or it is too stale
+  };
+  Action action = Action::kApply;
+  std::uint64_t clock = 0;
+  double weight = 1;  // kApply, kCollect: what it is multiplied by
+};
+
+struct PullFacts {
+  proto::Op op = proto::Op::kPull;
+  std::uint32_t rank = 0;
+  std::uint64_t clock = 0;   // of the pull
+  std::uint64_t closed = 0;  // as above
+  const WorkerClocks* clocks = nullptr;
+  DynamicBound* dynamic = nullptr;  // of the table; null: its rule is not kDynamic
+  absl::Time now = absl::InfinitePast();
 };
 
 struct PullDecision {
-  bool hold = false;  // until the slowest worker has reached `needed`
+  bool hold = false;  // until `reached` is `needed`, at least
   std::uint64_t needed = 0;
   std::uint64_t effective = 0;  // the clock whose view of the table the reader asks for
+  std::uint64_t reached = 0;    // all workers that count for the pull have ended the clocks below
 };
 
 class Policy {
  public:
   explicit Policy(const Consistency& consistency) : consistency_(consistency) {}
 
-  // UNIMPLEMENTED for the values of `quorum`, `late` and `weight` that are not supported yet.
-  static absl::Status Supports(const Consistency& consistency);
+  PushDecision Push(const PushFacts& facts) const;
+  PullDecision Pull(const PullFacts& facts) const;
 
-  // A push of an iteration `clock`, when all clocks before `closed` have closed. One that comes
-  // too late for its own clock (its worker was taken for dead meanwhile) counts in the first open
-  // one.
-  PushDecision Push(std::uint64_t clock, std::uint64_t closed) const;
+  // Where pushes are collected, with so many living workers: how many of one target are applied
+  // together; 0: those of a clock, when it closes.
+  std::uint32_t Enough(std::uint32_t living) const;
+  // What a mean of collected pushes divides by.
+  std::uint32_t MeanOf(std::uint32_t living) const;
+  // The clocks below it have closed, where a count of workers closes them.
+  std::uint64_t Closed(const WorkerClocks& clocks) const;
 
-  // A pull (or the pull of a push-pull) of an iteration `clock`, when the slowest living worker has
-  // ended `slowest` iterations.
-  PullDecision Pull(proto::Op op, std::uint64_t clock, std::uint64_t slowest) const;
-
-  // The number of clocks that the slowest worker is behind a reader of the view at `effective`.
+  // The number of clocks that `slowest` is behind a reader of the view at `effective`.
   static std::uint64_t Staleness(std::uint64_t effective, std::uint64_t slowest);
 
   const Consistency& consistency() const { return consistency_; }
 
  private:
+  double WeightOf(std::uint64_t tau) const;
+
   Consistency consistency_;
 };
 

@@ -1,8 +1,10 @@
 #include "ps/consistency/worker_clocks.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/mix.h"
 
 namespace leeway::ps {
 namespace {
@@ -56,12 +58,51 @@ void WorkerClocks::ForgetFrom(std::uint64_t clock) {
     if (worker.counts()) Uncount(worker.clock);
     const std::uint64_t known = worker.since == kNotEntered ? clock : std::max(clock, worker.since);
     worker.clock = std::min(worker.clock, known);
+    worker.ahead = 0;
     if (worker.counts()) Count(worker.clock);
   }
   for (Replaced& replaced : replaced_) {
     replaced.worker.clock = std::min(replaced.worker.clock, clock);
   }
   UpdateSlowest();
+}
+
+std::uint64_t WorkerClocks::ReachedBy(std::uint32_t count) const {
+  std::vector<std::uint64_t> reached;
+  for (const auto& [rank, worker] : workers_) {
+    if (worker.counts()) reached.push_back(std::max(worker.clock, worker.ahead));
+  }
+  if (reached.empty()) return slowest_;
+  const std::size_t last = std::min<std::size_t>(std::max(count, 1u), reached.size()) - 1;
+  std::ranges::nth_element(reached, reached.begin() + static_cast<std::ptrdiff_t>(last),
+                           std::greater<>());
+  return reached[last];
+}
+
+bool WorkerClocks::RunsAhead(std::uint32_t rank, std::uint64_t incarnation, std::uint64_t clock) {
+  const auto found = workers_.find(rank);
+  if (found == workers_.end() || found->second.incarnation != incarnation) return false;
+  Worker& worker = found->second;
+  if (clock <= std::max(worker.clock, worker.ahead)) return false;
+  worker.ahead = clock;
+  return true;
+}
+
+std::uint64_t WorkerClocks::SlowestOfSample(std::uint32_t rank, std::uint64_t clock,
+                                            std::uint32_t size) const {
+  // Those with the smallest hashes.
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> drawn;  // hash, clock
+  for (const auto& [other, worker] : workers_) {
+    if (other == rank || !worker.counts()) continue;
+    drawn.emplace_back(runtime::Mix(runtime::MixKey(clock) ^ (std::uint64_t{rank} << 32 | other)),
+                       worker.clock);
+  }
+  if (drawn.empty()) return ClockOf(rank);
+  if (drawn.size() > size) {
+    std::ranges::nth_element(drawn, drawn.begin() + size - 1);
+    drawn.resize(size);
+  }
+  return std::ranges::min(drawn, {}, [](const auto& one) { return one.second; }).second;
 }
 
 std::uint64_t WorkerClocks::ClockOf(std::uint32_t rank) const {

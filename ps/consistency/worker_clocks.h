@@ -9,9 +9,11 @@
 #include <vector>
 
 #include "proto/messages/messages.h"
-#include "ps/consistency/policy.h"
 
 namespace leeway::ps {
+
+// Clocks are below it, so that sums of them do not overflow; a request of a later one is refused.
+inline constexpr std::uint64_t kClockMax = std::uint64_t{1} << 62;
 
 // The clock of a worker is the number of iterations it has ended: a worker at clock c is in
 // iteration c, and iteration c has closed once every living worker's clock is above c.
@@ -50,6 +52,18 @@ class WorkerClocks {
   std::uint64_t slowest() const { return slowest_; }
   // The largest; with none, 0.
   std::uint64_t fastest() const { return living_at_.empty() ? 0 : living_at_.rbegin()->first; }
+
+  // The clock that `count` living workers have reached, or all where there are fewer: by their
+  // ticks, or as their pushes say (RunsAhead). Takes time in proportion to the number of workers.
+  std::uint64_t ReachedBy(std::uint32_t count) const;
+  // The next request of that worker, all before which have been admitted, is of iteration `clock`:
+  // of pushes that are applied as they come it has ended the iterations before. True if that is
+  // news.
+  bool RunsAhead(std::uint32_t rank, std::uint64_t incarnation, std::uint64_t clock);
+  // The smallest clock of so many other living workers, drawn anew for each rank and clock; all of
+  // them where there are no more, and the worker's own where there is no other. Takes time in
+  // proportion to the number of workers.
+  std::uint64_t SlowestOfSample(std::uint32_t rank, std::uint64_t clock, std::uint32_t size) const;
 
   // 0 for a rank that is not known.
   std::uint64_t ClockOf(std::uint32_t rank) const;
@@ -93,6 +107,7 @@ class WorkerClocks {
     std::uint64_t incarnation = 0;
     std::uint64_t clock = 0;
     std::uint64_t since = 0;
+    std::uint64_t ahead = 0;  // RunsAhead
     proto::WorkerState state = proto::WorkerState::kDead;
 
     bool counts() const { return state == proto::WorkerState::kAlive && since != kNotEntered; }

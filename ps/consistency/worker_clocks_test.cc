@@ -157,5 +157,27 @@ TEST(WorkerClocks, NamesAFewAndCountsTheRest) {
             "worker 6 at clock 0, worker 7 at clock 0 and 3 more");
 }
 
+TEST(WorkerClocksTest, TheClockThatSoManyHaveReached) {
+  WorkerClocks clocks;
+  EXPECT_EQ(clocks.ReachedBy(2), 0u);
+  const std::uint64_t at[] = {5, 9, 9, 2};
+  for (std::uint32_t rank = 0; rank < 4; ++rank) {
+    clocks.Set(rank, 1, proto::WorkerState::kAlive);
+    clocks.Advance(rank, 1, at[rank]);
+  }
+  EXPECT_EQ(clocks.ReachedBy(1), 9u);
+  EXPECT_EQ(clocks.ReachedBy(2), 9u);
+  EXPECT_EQ(clocks.ReachedBy(3), 5u);
+  EXPECT_EQ(clocks.ReachedBy(4), 2u);
+  EXPECT_EQ(clocks.ReachedBy(5), 2u);
+  clocks.Set(1, 1, proto::WorkerState::kDead);
+  EXPECT_EQ(clocks.ReachedBy(2), 5u);
+  EXPECT_TRUE(clocks.RunsAhead(0, 1, 7));
+  EXPECT_FALSE(clocks.RunsAhead(0, 1, 7));
+  EXPECT_FALSE(clocks.RunsAhead(0, 2, 9));  // another incarnation
+  EXPECT_EQ(clocks.ReachedBy(2), 7u);
+  EXPECT_EQ(clocks.slowest(), 2u);
+}
+
 }  // namespace
 }  // namespace leeway::ps

@@ -31,11 +31,11 @@ struct Kit {
 };
 
 absl::StatusOr<Kit> MakeKit(const TableSpec& spec, std::size_t threads) {
-  LEEWAY_RETURN_IF_ERROR(Policy::Supports(spec.consistency));
   Kit kit;
   for (std::size_t i = 0; i < threads; ++i) {
     absl::StatusOr<std::unique_ptr<Updater>> updater = MakeUpdater(spec);
     if (!updater.ok()) return runtime::OfArgument(updater.status());
+    LEEWAY_RETURN_IF_ERROR(CheckConsistency(spec, **updater));
     kit.combine = (*updater)->combine();
     kit.updaters.push_back(*std::move(updater));
   }

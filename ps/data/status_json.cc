@@ -30,6 +30,8 @@ Json CountersOf(const Counters& counters) {
           {"overflows", counters.overflows},
           {"clocks_closed", counters.clocks_closed},
           {"late_pushes", counters.late_pushes},
+          {"late_dropped", counters.late_dropped},
+          {"pushes_collected", counters.pushes_collected},
           {"pushes_discarded", counters.pushes_discarded},
           {"apply_failures", counters.apply_failures},
           {"ticks", counters.ticks},
@@ -150,7 +152,8 @@ Json TablesOf(const StatusView& view) {
                       {"copies_on_write", stats.copies_on_write},
                       {"codec", CodecOf(table, view.replicas)},
                       {"feedback_norm", std::sqrt(stats.feedback_squares)},
-                      {"staleness", StalenessOf(table.staleness())}});
+                      {"staleness", StalenessOf(table.staleness())},
+                      {"push_staleness", StalenessOf(table.push_staleness())}});
   }
   return tables;
 }
@@ -187,7 +190,7 @@ Json ReplicationOf(const StatusView& view) {
 
 std::size_t PendingPullsOf(const std::vector<const Replica*>& replicas) {
   std::size_t pending = 0;
-  for (const Replica* replica : replicas) pending += replica->shard().pending_pulls().size();
+  for (const Replica* replica : replicas) pending += replica->shard().num_pending_pulls();
   return pending;
 }
 

@@ -17,12 +17,12 @@ std::vector<Straggler> FindStragglers(const std::vector<const Replica*>& replica
   std::map<std::uint32_t, std::pair<Straggler, const Shard*>> by_table;
   for (const Replica* replica : replicas) {
     const Shard& shard = replica->shard();
-    shard.pending_pulls().ForEach([&](const PendingPull& pull) {
+    shard.ForEachPendingPull([&](const PendingPull& pull) {
       auto& [straggler, oldest_in] = by_table[pull.inbound.request.table];
       ++straggler.pulls;
       if (pull.since >= straggler.since) return;
       straggler.since = pull.since;
-      straggler.clock = pull.needed;
+      straggler.clock = pull.decision.needed;
       oldest_in = &shard;
     });
   }

@@ -295,6 +295,7 @@ absl::Status Replica::TakeReceived(LogEntry entry) {
     case Kind::kVersion:
     case Kind::kRefusal:
     case Kind::kConfirm:
+    case Kind::kCollected:
       return TakeEntry(std::move(entry));
   }
   return absl::InvalidArgumentError("an unknown kind of entry");

@@ -23,13 +23,29 @@ absl::Status CheckKnown(const LogEntry& entry, ShardState* state) {
                          entry.header.table_settings, " of table ", entry.header.table));
 }
 
+// Of a table whose clocks a count of workers closes: clocks below `clock` have closed.
+void NoteOpen(const Table& table, std::uint64_t clock, ShardState* state) {
+  if (!table.closes_by_count()) return;
+  std::uint64_t& closed = state->ClosedOf(table);
+  closed = std::max(closed, clock);
+}
+
 absl::Status FollowPush(const LogEntry& entry, ShardState* state) {
   const proto::Replicate& header = entry.header;
   LEEWAY_RETURN_IF_ERROR(CheckKnown(entry, state));
   Table& table = *state->context->tables.Find(header.table);
   table.NoteAskedFor();
-  LEEWAY_RETURN_IF_ERROR(
-      state->stores.Of(table, *table.FindSettings(header.table_settings))->Apply(ToPush(entry)));
+  if (header.collected) {
+    LEEWAY_ASSIGN_OR_RETURN(
+        const AggregatedPush weighted,
+        Weighted(*state->stores.Of(table), table.spec().dtype, ToPush(entry), header.weight));
+    LEEWAY_RETURN_IF_ERROR(state->stores.CollectedOf(table).Add(weighted));
+    NoteOpen(table, header.clock, state);
+  } else {
+    LEEWAY_RETURN_IF_ERROR(state->stores.Apply(table, *table.FindSettings(header.table_settings),
+                                               ToPush(entry), header.weight,
+                                               /*nonfinite=*/nullptr));
+  }
   ++state->context->counters->pushes_followed;
   state->pushed_until = std::max(state->pushed_until, header.clock + 1);
   state->sessions.NoteTold(header.map_version);
@@ -59,6 +75,20 @@ absl::Status FollowClose(const std::vector<LogEntry>& updates, const LogEntry& e
   return absl::OkStatus();
 }
 
+absl::Status FollowCollected(const LogEntry& entry, ShardState* state) {
+  const proto::Replicate& header = entry.header;
+  LEEWAY_RETURN_IF_ERROR(CheckKnown(entry, state));
+  const Table& table = *state->context->tables.Find(header.table);
+  if (state->stores.CollectedOf(table).count(header.block) == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("nothing is collected for block ", header.block, " of table ", header.table));
+  }
+  LEEWAY_RETURN_IF_ERROR(state->stores.ApplyCollected(
+      table, *table.FindSettings(header.table_settings), header.block, header.mean_of));
+  NoteOpen(table, header.clock + 1, state);
+  return absl::OkStatus();
+}
+
 absl::Status FollowVersion(const LogEntry& entry, ShardState* state) {
   LEEWAY_RETURN_IF_ERROR(CheckKnown(entry, state));
   // The log does not say how far the slowest worker is: a head that takes over finds out anew.
@@ -80,6 +110,9 @@ absl::Status FollowLog(const std::vector<LogEntry>& updates, const LogEntry& ent
       break;
     case proto::LogEntryKind::kClose:
       LEEWAY_RETURN_IF_ERROR(FollowClose(updates, entry, state));
+      break;
+    case proto::LogEntryKind::kCollected:
+      LEEWAY_RETURN_IF_ERROR(FollowCollected(entry, state));
       break;
     case proto::LogEntryKind::kEnter:
       state->sessions.Take(header.workers, header.map_version);

@@ -10,7 +10,7 @@ bool PendingPulls::IdLess::operator()(const proto::RequestId& a, const proto::Re
 }
 
 void PendingPulls::Add(PendingPull pull) {
-  const Key key{pull.needed, arrivals_++};
+  const Key key{pull.decision.needed, arrivals_++};
   bytes_ += pull.inbound.bytes();
   budget_->bytes += pull.inbound.bytes();
   by_id_.emplace(pull.inbound.request.id, key);
@@ -53,23 +53,15 @@ std::vector<PendingPull> PendingPulls::TakeExpired(absl::Time now) {
 }
 
 std::vector<PendingPull> PendingPulls::TakeAll() {
-  std::vector<PendingPull> taken;
-  for (auto it = by_order_.begin(); it != by_order_.end();) it = Erase(it, &taken.emplace_back());
-  return taken;
+  return TakeIf([](const PendingPull&) { return true; });
 }
 
 void PendingPulls::DropPeer(van::PeerId peer) {
-  for (auto it = by_order_.begin(); it != by_order_.end();) {
-    PendingPull dropped;
-    it = it->second.inbound.peer == peer ? Erase(it, &dropped) : std::next(it);
-  }
+  TakeIf([peer](const PendingPull& pull) { return pull.inbound.peer == peer; });
 }
 
 void PendingPulls::DropWorker(std::uint32_t rank) {
-  for (auto it = by_order_.begin(); it != by_order_.end();) {
-    PendingPull dropped;
-    it = it->second.inbound.request.id.worker == rank ? Erase(it, &dropped) : std::next(it);
-  }
+  TakeIf([rank](const PendingPull& pull) { return pull.inbound.request.id.worker == rank; });
 }
 
 std::map<PendingPulls::Key, PendingPull>::iterator PendingPulls::Erase(

@@ -1,9 +1,10 @@
-// The pending pulls of one shard: pulls that wait for the slowest worker, by the clock that they
-// wait for and by their deadlines. Charged to a budget that the shards of a thread share.
+// The pending pulls of one shard: pulls that wait for other workers, by the clock that they wait
+// for and by their deadlines. Charged to a budget that the shards of a thread share.
 #ifndef LEEWAY_PS_SHARD_PENDING_PULLS_H_
 #define LEEWAY_PS_SHARD_PENDING_PULLS_H_
 
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "ps/consistency/policy.h"
 #include "ps/table/inbound.h"
 #include "runtime/memory/byte_budget.h"
 
@@ -18,8 +20,7 @@ namespace leeway::ps {
 
 struct PendingPull {
   Inbound inbound;
-  std::uint64_t needed = 0;     // served when the slowest worker has reached it
-  std::uint64_t effective = 0;  // Policy::Pull
+  PullDecision decision;  // served when `needed` is reached
   absl::Time since;
   absl::Time deadline = absl::InfiniteFuture();
 };
@@ -40,6 +41,16 @@ class PendingPulls {
   // The smallest clock that is waited for, and everything that waits for it, in the order it came.
   std::optional<std::uint64_t> FirstNeeded() const;
   std::vector<PendingPull> TakeNeeding(std::uint64_t needed);
+
+  // Everything that `may_go(pull)` is true of, in order.
+  template <class F>
+  std::vector<PendingPull> TakeIf(const F& may_go) {
+    std::vector<PendingPull> taken;
+    for (auto it = by_order_.begin(); it != by_order_.end();) {
+      it = may_go(it->second) ? Erase(it, &taken.emplace_back()) : std::next(it);
+    }
+    return taken;
+  }
 
   std::optional<absl::Time> FirstDeadline() const;
   std::vector<PendingPull> TakeExpired(absl::Time now);

@@ -49,39 +49,52 @@ absl::StatusOr<PullResult> PullFrom(ShardStore* store, const PullView& view) {
 
 }  // namespace
 
-absl::Status Pulls::CheckRoom(const Table& table, const Inbound& inbound) const {
-  const proto::Request& request = inbound.request;
+absl::Status Pulls::CheckRoom(const Table& table, const Inbound& inbound) {
+  if (!Decide(table, inbound.request).hold) return absl::OkStatus();
+  return state_->CheckRoomToHold((table.is_bsp() ? inbound.bytes() : 0) +
+                                 BytesOfPending(table, inbound));
+}
+
+PullDecision Pulls::Decide(const Table& table, const proto::Request& request) {
   const Policy& policy = table.SettingsFor(request.clock).policy;
-  const bool held = policy.Push(request.clock, state_->closed).hold;
-  const bool waits = policy.Pull(request.op, request.clock, state_->clocks.slowest()).hold;
-  if (!waits) return absl::OkStatus();
-  return state_->CheckRoomToHold((held ? inbound.bytes() : 0) + BytesOfPending(table, inbound));
+  PullFacts facts{.op = request.op,
+                  .rank = request.id.worker,
+                  .clock = request.clock,
+                  .closed = state_->ClosedFor(table),
+                  .clocks = &state_->clocks};
+  if (policy.consistency().rule == Consistency::Rule::kDynamic) {
+    facts.dynamic = &dynamic_[table.id()];
+    facts.now = state_->context->loop->Now();
+  }
+  return policy.Pull(facts);
+}
+
+void Pulls::NoteTick(std::uint32_t rank, std::uint64_t clock) {
+  for (auto& [table, bound] : dynamic_) bound.Ticked(rank, clock, state_->context->loop->Now());
 }
 
 void Pulls::ServeOrHold(const Table& table, Inbound inbound) {
-  const proto::Request& request = inbound.request;
-  const Policy& policy = table.SettingsFor(request.clock).policy;
-  PullDecision decision = policy.Pull(request.op, request.clock, state_->clocks.slowest());
+  const PullDecision decision = Decide(table, inbound.request);
   if (decision.hold && !state_->context->test_only_never_hold) {
     Hold(table, std::move(inbound), decision);
   } else {
-    Serve(table, inbound, decision.needed, decision.effective);
+    Serve(table, inbound, decision);
   }
 }
 
-void Pulls::Serve(const Table& table, const Inbound& inbound, std::uint64_t needed,
-                  std::uint64_t effective) {
+void Pulls::Serve(const Table& table, const Inbound& inbound, const PullDecision& decision) {
   ShardStore* const store = state_->stores.Of(table);
   PullView view = ToPull(inbound);
   // Clocks are closed one by one, and pending pulls answered in between: what is pulled is of the
   // clock that was closed last, however far all workers have gone on.
   const bool closed_ones = table.is_bsp();
   const std::uint64_t slowest =
-      closed_ones ? std::max(state_->closed, needed) : state_->clocks.slowest();
+      closed_ones ? std::max(state_->closed, decision.needed) : state_->clocks.slowest();
   view.codec = table.codec_schedule().KnownAt(slowest);
   // A version that is made here is logged first, and the answer waits for the log: all replicas
   // have the version before a worker hears of it.
-  const ReaderTerms terms{.needed = needed, .slowest = slowest, .workers = state_->clocks.living()};
+  const ReaderTerms terms{
+      .needed = decision.needed, .slowest = slowest, .workers = state_->clocks.living()};
   if (store->WantsVersion(view, terms)) {
     const VersionBy by = store->NextVersion(view.block, table.codec_schedule(), slowest);
     const absl::Status made =
@@ -92,11 +105,14 @@ void Pulls::Serve(const Table& table, const Inbound& inbound, std::uint64_t need
   absl::StatusOr<PullResult> pulled = PullFrom(store, view);
   if (!pulled.ok()) return RefusePull(*state_, inbound, pulled.status());
   proto::Reply reply = ReplyTo(inbound.request);
-  reply.slowest_clock = pulled->slowest.value_or(state_->clocks.slowest());
+  reply.slowest_clock = pulled->slowest.value_or(decision.reached);
   reply.coded = pulled->coded;
   reply.parts = std::move(pulled->parts);
-  reply.staleness = Policy::Staleness(effective, reply.slowest_clock);
+  reply.staleness = Policy::Staleness(decision.effective, reply.slowest_clock);
   reply.version = state_->index;
+  if (table.is_weighted()) {
+    reply.updates = state_->stores.UpdatesOf(table, view.block);
+  }
   Payload payload = TakeValues(*pulled, &reply);
   ++state_->context->counters->pulls_served;
   table.CountStaleness(reply.staleness);
@@ -121,8 +137,10 @@ void Pulls::Read(const Table& table, const Inbound& inbound) {
   ++state_->context->counters->pulls_served;
 }
 
-// The table has all that living workers have pushed in clocks below this one.
+// The table has all that living workers have pushed in clocks below this one; where a count of
+// workers closes clocks, all that those workers have.
 std::uint64_t Pulls::ClockOfContent(const Table& table) const {
+  if (table.closes_by_count()) return state_->ClosedOf(table);
   return table.is_bsp() ? state_->closed : state_->clocks.slowest();
 }
 
@@ -135,31 +153,58 @@ void Pulls::Hold(const Table& table, Inbound inbound, const PullDecision& decisi
   }
   EnsureOwned(&inbound.payload);
   PendingPull pull;
-  pull.needed = decision.needed;
-  pull.effective = decision.effective;
+  pull.decision = decision;
   pull.since = state_->context->loop->Now();
   pull.deadline = DeadlineOf(*state_, inbound);
   pull.inbound = std::move(inbound);
-  pending_.Add(std::move(pull));
+  (table.goes_by_slowest() ? pending_ : asking_).Add(std::move(pull));
   ArmTimer();
 }
 
 void Pulls::ServeNeeding(std::uint64_t needed) {
   for (PendingPull& pull : pending_.TakeNeeding(needed)) {
-    Serve(*state_->context->tables.Find(pull.inbound.request.table), pull.inbound, pull.needed,
-          pull.effective);
+    pull.decision.reached = state_->clocks.slowest();
+    Serve(*state_->context->tables.Find(pull.inbound.request.table), pull.inbound, pull.decision);
   }
+}
+
+void Pulls::ServeAsking() {
+  const auto may_go = [this](PendingPull& pull) {
+    const proto::Request& request = pull.inbound.request;
+    pull.decision = Decide(*state_->context->tables.Find(request.table), request);
+    return !pull.decision.hold;
+  };
+  for (const PendingPull& pull : asking_.TakeIf(may_go)) {
+    Serve(*state_->context->tables.Find(pull.inbound.request.table), pull.inbound, pull.decision);
+  }
+}
+
+void Pulls::ArmTimer() {
+  timer_.SetBy(std::min(pending_.FirstDeadline().value_or(absl::InfiniteFuture()),
+                        asking_.FirstDeadline().value_or(absl::InfiniteFuture())));
 }
 
 void Pulls::RefuseAll(const absl::Status& why) {
-  for (const PendingPull& pull : pending_.TakeAll()) {
-    Refuse(*state_, pull.inbound, why);
+  for (PendingPulls* const pulls : {&pending_, &asking_}) {
+    for (const PendingPull& pull : pulls->TakeAll()) Refuse(*state_, pull.inbound, why);
   }
 }
 
+void Pulls::DropPeer(van::PeerId peer) {
+  pending_.DropPeer(peer);
+  asking_.DropPeer(peer);
+}
+
+void Pulls::DropWorker(std::uint32_t rank) {
+  pending_.DropWorker(rank);
+  asking_.DropWorker(rank);
+}
+
 void Pulls::OnTimer() {
-  for (const PendingPull& pull : pending_.TakeExpired(state_->context->loop->Now())) {
-    Refuse(*state_, pull.inbound, DeadlineExceeded(pull));
+  for (PendingPulls* const pulls : {&pending_, &asking_}) {
+    for (const PendingPull& pull : pulls->TakeExpired(state_->context->loop->Now())) {
+      Refuse(*state_, pull.inbound, DeadlineExceeded(pull));
+    }
   }
   ArmTimer();
 }
@@ -169,12 +214,13 @@ absl::Status Pulls::DeadlineExceeded(const PendingPull& pull) const {
   const TableSpec& spec =
       state_->context->tables.Find(request.table)->SettingsAt(request.clock).spec;
   const absl::Duration waited = state_->context->loop->Now() - pull.since;
-  return absl::DeadlineExceededError(absl::StrCat(
-      state_->clocks.DescribeBehind(pull.needed), "; waiting for clock ", pull.needed, " of table ",
-      spec.name, " (", spec.consistency.ToString(), "; worker ", request.id.worker, " is in clock ",
-      request.clock, "; waited ", runtime::FormatDuration(waited),
-      HasPush(request.op) ? "; what it pushed along was accepted" : "",
-      "; LEEWAY_REQUEST_TIMEOUT_MS says how long)"));
+  return absl::DeadlineExceededError(
+      absl::StrCat(state_->clocks.DescribeBehind(pull.decision.needed), "; waiting for clock ",
+                   pull.decision.needed, " of table ", spec.name, " (", spec.consistency.ToString(),
+                   "; worker ", request.id.worker, " is in clock ", request.clock, "; waited ",
+                   runtime::FormatDuration(waited),
+                   HasPush(request.op) ? "; what it pushed along was accepted" : "",
+                   "; LEEWAY_REQUEST_TIMEOUT_MS says how long)"));
 }
 
 }  // namespace leeway::ps

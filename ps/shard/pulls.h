@@ -1,5 +1,5 @@
-// The pulls of one shard: each is answered with the values there are, or waits until the slowest
-// worker has come within the table's bound on staleness.
+// The pulls of one shard: each is answered with the values there are, or waits until the table's
+// policy lets it go: until the slowest worker has come within the bound on staleness, as a rule.
 //
 // Used by the head alone, on the data thread's loop. Pulls that wait are charged to
 // ShardContext::held and answered DEADLINE_EXCEEDED when their worker stops waiting. Readers' pulls
@@ -7,7 +7,9 @@
 #ifndef LEEWAY_PS_SHARD_PULLS_H_
 #define LEEWAY_PS_SHARD_PULLS_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 
 #include "absl/status/status.h"
@@ -26,6 +28,7 @@ class Pulls {
   explicit Pulls(ShardState* state)
       : state_(state),
         pending_(&state->context->held),
+        asking_(&state->context->held),
         timer_(state->context->loop, [this] { OnTimer(); }) {}
 
   // Answers the pull, or the pull of a push-pull, now or later.
@@ -35,35 +38,47 @@ class Pulls {
   void Read(const Table& table, const Inbound& inbound);
   // Whether the pull of a push-pull could wait if it has to; asked before its push is
   // applied.
-  absl::Status CheckRoom(const Table& table, const Inbound& inbound) const;
+  absl::Status CheckRoom(const Table& table, const Inbound& inbound);
 
   // The smallest clock that a pull waits for, and answers to those that wait for it.
   std::optional<std::uint64_t> FirstNeeded() const { return pending_.FirstNeeded(); }
   void ServeNeeding(std::uint64_t needed);
+  // Clocks have gone on: answers the pulls that policies let go which do not go by the slowest
+  // worker's clock.
+  void ServeAsking();
+  // A worker has ended its iterations below `clock`.
+  void NoteTick(std::uint32_t rank, std::uint64_t clock);
   // After pulls have been answered or come: the timer is set to the first deadline.
-  void ArmTimer() { timer_.SetBy(pending_.FirstDeadline().value_or(absl::InfiniteFuture())); }
+  void ArmTimer();
 
   // A pull that waits was sent again: its answer goes to that connection. False: none such waits.
   bool Redirect(const proto::RequestId& id, van::PeerId peer) {
-    return pending_.Redirect(id, peer);
+    return pending_.Redirect(id, peer) || asking_.Redirect(id, peer);
   }
   // Answers all that wait with an error.
   void RefuseAll(const absl::Status& why);
-  void DropPeer(van::PeerId peer) { pending_.DropPeer(peer); }
-  void DropWorker(std::uint32_t rank) { pending_.DropWorker(rank); }
-  const PendingPulls& pending() const { return pending_; }
+  void DropPeer(van::PeerId peer);
+  void DropWorker(std::uint32_t rank);
+  template <class F>
+  void ForEachPending(const F& f) const {
+    pending_.ForEach(f);
+    asking_.ForEach(f);
+  }
+  std::size_t num_pending() const { return pending_.size() + asking_.size(); }
 
  private:
-  void Serve(const Table& table, const Inbound& inbound, std::uint64_t needed,
-             std::uint64_t effective);
+  PullDecision Decide(const Table& table, const proto::Request& request);
+  void Serve(const Table& table, const Inbound& inbound, const PullDecision& decision);
   void Hold(const Table& table, Inbound inbound, const PullDecision& decision);
   std::uint64_t ClockOfContent(const Table& table) const;
   void OnTimer();
   absl::Status DeadlineExceeded(const PendingPull& pull) const;
 
   ShardState* const state_;
-  PendingPulls pending_;
-  runtime::Timer timer_;  // rings at the first deadline, or earlier
+  PendingPulls pending_;                           // until the slowest worker has reached a clock
+  PendingPulls asking_;                            // of tables with other policies
+  std::map<std::uint32_t, DynamicBound> dynamic_;  // by table
+  runtime::Timer timer_;                           // rings at the first deadline, or earlier
 };
 
 }  // namespace leeway::ps

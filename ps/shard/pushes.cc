@@ -8,8 +8,23 @@
 #include "absl/strings/str_cat.h"
 #include "ps/shard/state/log_entry_conversion.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/log/log.h"
 
 namespace leeway::ps {
+namespace {
+
+// The target of a push within its table: a sparse one is a target as a whole.
+std::uint64_t BlockOf(const proto::Request& request) {
+  return request.kind == TableKind::kDense ? request.block : 0;
+}
+
+// A late push counts as much as it would have in its clock.
+double WeightOfOne(const PreparedTableSettings& settings, double weight, bool late) {
+  const bool mean = settings.spec.aggregate == Aggregate::kMean;
+  return late && mean ? weight / settings.spec.consistency.count : weight;
+}
+
+}  // namespace
 
 absl::Status Pushes::CheckFinite(const Table& table, const proto::Request& request,
                                  const PushView& push) {
@@ -43,6 +58,19 @@ absl::Status Pushes::CheckOverflow(const Table& table, const proto::Request& req
       "a push of worker ", request.id.worker, " to table ", table.spec().name, " would make ",
       IsInteger(request.dtype) ? "an integer wrap around" : "a value NaN or infinite",
       ", which the table refuses (TableSpec::nonfinite)"));
+}
+
+// Not an error of the worker's: it is told that the push counts nowhere.
+absl::Status Pushes::Dropped(const Table& table, const proto::Request& request,
+                             const PushFacts& facts) const {
+  ++state_->context->counters->late_dropped;
+  const std::string text =
+      table.closes_by_count()
+          ? absl::StrCat("clock ", facts.closed, " is open")
+          : absl::StrCat("the values that it was computed from have had ", facts.tau, " updates");
+  return absl::CancelledError(absl::StrCat("dropped: a push of clock ", request.clock, " to table ",
+                                           table.spec().name, " (",
+                                           table.spec().consistency.ToString(), "); ", text));
 }
 
 absl::Status Pushes::CheckAgain(const Table& table, const Inbound& inbound) {
@@ -87,40 +115,79 @@ absl::Status Pushes::Take(const Table& table, const Inbound& inbound, bool* held
                      ", which has been changed more often since then than the cluster map shows"));
   }
   const PreparedTableSettings& settings = table.SettingsFor(request.clock);
-  const PushDecision decision = settings.policy.Push(request.clock, state_->closed);
-  *held = decision.hold;
+  const bool weighted = table.is_weighted();
+  PushFacts facts{.clock = request.clock, .closed = state_->ClosedFor(table)};
+  if (weighted) {
+    LEEWAY_ASSIGN_OR_RETURN(facts.tau, StalenessOf(table, request));
+    table.CountPushStaleness(facts.tau);
+  }
+  const PushDecision decision = settings.policy.Push(facts);
+  const bool at_once = decision.action == PushDecision::Action::kApply;
+  *held = decision.action == PushDecision::Action::kHold;
   // A push that is applied now whatever its values are is looked at while it is applied.
-  const bool look_first = decision.hold || settings.spec.nonfinite == NonFinite::kRefuse;
+  const bool look_first = !at_once || weighted || settings.spec.nonfinite == NonFinite::kRefuse;
   if (look_first) LEEWAY_RETURN_IF_ERROR(CheckFinite(table, request, push));
   ShardStore* store = state_->stores.Of(table, settings);
-  if (look_first && !decision.hold) {
+  if (look_first && at_once && settings.spec.nonfinite == NonFinite::kRefuse) {
     LEEWAY_RETURN_IF_ERROR(CheckOverflow(table, request, *store, push));
   }
   LEEWAY_RETURN_IF_ERROR(store->CheckMemory(push));
-  if (!decision.hold) return ApplyNow(table, settings, store, look_first, push, inbound, begun);
-  LEEWAY_RETURN_IF_ERROR(store->Check(push));
-  LEEWAY_RETURN_IF_ERROR(state_->CheckRoomToHold(bytes));
-  open_clocks_->Hold(table, decision.clock, inbound, std::move(push), bytes);
-  return absl::OkStatus();
+  if (look_first) LEEWAY_RETURN_IF_ERROR(store->Check(push));
+  switch (decision.action) {
+    case PushDecision::Action::kDrop:
+      return Dropped(table, request, facts);
+    case PushDecision::Action::kHold:
+      LEEWAY_RETURN_IF_ERROR(state_->CheckRoomToHold(bytes));
+      open_clocks_->Hold(table, decision.clock, inbound, std::move(push), bytes);
+      return absl::OkStatus();
+    case PushDecision::Action::kCollect:
+      return Collect(table, settings, decision.weight, push, inbound, begun);
+    default:
+      break;
+  }
+  const bool late = table.closes_by_count() && request.clock < facts.closed;
+  state_->context->counters->late_pushes += late;
+  return ApplyNow(table, settings, look_first, WeightOfOne(settings, decision.weight, late), push,
+                  inbound, begun);
+}
+
+bool Pushes::MustWait(const Table& table, const proto::Request& request) const {
+  if (!table.closes_by_count() || !HasPush(request.op)) return false;
+  const PushFacts facts{.clock = request.clock, .closed = state_->ClosedFor(table)};
+  return table.newest_settings().policy.Push(facts).action == PushDecision::Action::kWait;
+}
+
+// A worker computes from what a head of this shard has sent it, which had no updates that the shard
+// has not had.
+absl::StatusOr<std::uint64_t> Pushes::StalenessOf(const Table& table,
+                                                  const proto::Request& request) const {
+  const std::uint64_t updates = state_->stores.UpdatesOf(table, BlockOf(request));
+  if (request.read_updates <= updates) return updates - request.read_updates;
+  return absl::InvalidArgumentError(
+      absl::StrCat("a push of worker ", request.id.worker, " to table ", table.spec().name,
+                   " says that it was computed from values with ", request.read_updates,
+                   " updates, where there were ", updates, " in all"));
 }
 
 // `checked`: NaN and infinity have been looked for.
 absl::Status Pushes::ApplyNow(const Table& table, const PreparedTableSettings& settings,
-                              ShardStore* store, bool checked, const PushView& push,
+                              bool checked, double weight, const PushView& push,
                               const Inbound& inbound, bool* begun) {
   const proto::Request& request = inbound.request;
   // Before anything has changed, since there may be no memory for it.
   LogEntry entry = state_->effects->has_follower() ? PushEntry(inbound) : LogEntry();
+  entry.header.weight = weight;
   ShardCut* const cut = cuts_->current();
   if (cut != nullptr) {
     cut->BeforePush(table, request.clock);
   }
   bool nonfinite = false;
   *begun = request.kind != TableKind::kDense;
-  LEEWAY_RETURN_IF_ERROR(checked ? store->Apply(push) : store->Apply(push, &nonfinite));
+  LEEWAY_RETURN_IF_ERROR(
+      state_->stores.Apply(table, settings, push, weight, checked ? nullptr : &nonfinite));
   *begun = true;
   if (nonfinite) ++state_->context->counters->nonfinite_pushes;
-  state_->CountOverflow(store);
+  state_->CountOverflow(state_->stores.Of(table));
   if (cut != nullptr) {
     cut->AfterPush(table, inbound);
   }
@@ -129,6 +196,62 @@ absl::Status Pushes::ApplyNow(const Table& table, const PreparedTableSettings& s
   entry.header.table_settings = settings.number;
   state_->AppendToLog(std::move(entry));
   return absl::OkStatus();
+}
+
+// ---- pushes that are applied together ----
+
+absl::Status Pushes::Collect(const Table& table, const PreparedTableSettings& settings,
+                             double weight, const PushView& push, const Inbound& inbound,
+                             bool* begun) {
+  const proto::Request& request = inbound.request;
+  if (request.has_learning_rate) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a push to table ", table.spec().name, " has a learning rate of its own; in ",
+                     settings.spec.consistency.ToString(), " several pushes are one update"));
+  }
+  LogEntry entry = state_->effects->has_follower() ? PushEntry(inbound) : LogEntry();
+  entry.header.weight = weight;
+  entry.header.collected = true;
+  LEEWAY_ASSIGN_OR_RETURN(const AggregatedPush weighted,
+                          Weighted(*state_->stores.Of(table), table.spec().dtype, push, weight));
+  CollectedPushes& collected = state_->stores.CollectedOf(table);
+  LEEWAY_RETURN_IF_ERROR(collected.CheckMemory(weighted));
+  if (ShardCut* const cut = cuts_->current(); cut != nullptr) cut->BeforePush(table, request.clock);
+  LEEWAY_RETURN_IF_ERROR(collected.Add(weighted));
+  *begun = true;
+  ++state_->context->counters->pushes_collected;
+  state_->AppendToLog(std::move(entry));
+  const std::uint64_t block = BlockOf(request);
+  const std::uint32_t enough = settings.policy.Enough(state_->clocks.living());
+  if (enough != 0 && collected.count(block) >= enough) {
+    ApplyCollectedOf(table, settings, block, request.clock);
+  }
+  return absl::OkStatus();
+}
+
+void Pushes::ApplyCollected(const Table& table, std::uint64_t clock) {
+  const PreparedTableSettings& settings = table.SettingsFor(clock);
+  for (const std::uint64_t block : state_->stores.CollectedOf(table).blocks()) {
+    ApplyCollectedOf(table, settings, block, clock);
+  }
+}
+
+void Pushes::ApplyCollectedOf(const Table& table, const PreparedTableSettings& settings,
+                              std::uint64_t block, std::uint64_t clock) {
+  const std::uint32_t mean_of = settings.spec.aggregate == Aggregate::kMean
+                                    ? settings.policy.MeanOf(state_->clocks.living())
+                                    : 1;
+  if (ShardCut* const cut = cuts_->current(); cut != nullptr) cut->BeforePush(table, clock);
+  const std::uint32_t count = state_->stores.CollectedOf(table).count(block);
+  const absl::Status applied = state_->stores.ApplyCollected(table, settings, block, mean_of);
+  state_->CountOverflow(state_->stores.Of(table));
+  (applied.ok() ? state_->context->counters->pushes_applied
+                : state_->context->counters->apply_failures) += count;
+  if (!applied.ok()) {
+    runtime::LogWarning("table ", table.spec().name, ", shard ", state_->id, ": ", count,
+                        " collected pushes could not be applied: ", applied.message());
+  }
+  state_->AppendToLog(CollectedEntry(table, block, clock, mean_of, settings.number));
 }
 
 }  // namespace leeway::ps

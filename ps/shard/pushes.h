@@ -1,5 +1,6 @@
-// The pushes of one shard: what is done to a push whose turn has come. It is checked, then applied
-// at once and logged, or held until its clock closes (BSP).
+// The pushes of one shard: what is done to a push whose turn has come. It is checked, and then, as
+// the table's policy decides, applied at once and logged, collected and logged, held until its
+// clock closes (BSP), or dropped.
 //
 // Used by the head alone, on the data thread's loop. A push that fails has changed nothing, but
 // where memory ran out in the middle (OutOfMemory).
@@ -21,19 +22,31 @@ class Pushes {
   Pushes(ShardState* state, OpenClocks* open_clocks, ShardCuts* cuts)
       : state_(state), open_clocks_(open_clocks), cuts_(cuts) {}
 
-  // Takes the push of a request. `held`: it waits for its clock.
+  // Whether the push has to wait until its clock opens, and is not to be admitted before.
+  bool MustWait(const Table& table, const proto::Request& request) const;
+  // Takes the push of a request. `held`: it waits for its clock. CANCELLED: dropped, since it is
+  // late or too stale.
   absl::Status Take(const Table& table, const Inbound& inbound, bool* held);
   // Why an earlier head would have refused a push that it admitted: the same checks again.
   absl::Status CheckAgain(const Table& table, const Inbound& inbound);
+  // Applies all that is collected of the table, in clock `clock`.
+  void ApplyCollected(const Table& table, std::uint64_t clock);
 
  private:
   absl::Status Take(const Table& table, const Inbound& inbound, bool* held, bool* begun);
-  absl::Status ApplyNow(const Table& table, const PreparedTableSettings& settings,
-                        ShardStore* store, bool checked, const PushView& push,
-                        const Inbound& inbound, bool* begun);
+  absl::Status ApplyNow(const Table& table, const PreparedTableSettings& settings, bool checked,
+                        double weight, const PushView& push, const Inbound& inbound, bool* begun);
+  absl::Status Collect(const Table& table, const PreparedTableSettings& settings, double weight,
+                       const PushView& push, const Inbound& inbound, bool* begun);
+  void ApplyCollectedOf(const Table& table, const PreparedTableSettings& settings,
+                        std::uint64_t block, std::uint64_t clock);
+  absl::StatusOr<std::uint64_t> StalenessOf(const Table& table,
+                                            const proto::Request& request) const;
   absl::Status CheckFinite(const Table& table, const proto::Request& request, const PushView& push);
   absl::Status CheckOverflow(const Table& table, const proto::Request& request,
                              const ShardStore& store, const PushView& push);
+  absl::Status Dropped(const Table& table, const proto::Request& request,
+                       const PushFacts& facts) const;
   absl::Status OutOfMemory(const Table& table, const Inbound& inbound, bool begun);
 
   ShardState* const state_;

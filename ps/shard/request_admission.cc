@@ -30,29 +30,58 @@ ClientSession* RequestAdmission::Take(Inbound inbound) {
       return nullptr;
     }
     case RequestOrder::Verdict::kEarly:
-      if (order.Keep(std::move(inbound))) {
-        ++state_->context->counters->early;
-        state_->sessions.NoteEarly(worker);
-      } else {
-        ++state_->context->counters->early_dropped;
-      }
+      KeepEarly(worker, &order, std::move(inbound));
       return nullptr;
     case RequestOrder::Verdict::kNext:
-      AdmitNext(&session, kind, std::move(inbound));
+      if (!AdmitNext(&session, kind, std::move(inbound))) return nullptr;
       if (order.keeps_nothing()) break;
       while (std::optional<Inbound> next = order.TakeNext()) {
-        AdmitNext(&session, kind, *std::move(next));
+        if (!AdmitNext(&session, kind, *std::move(next))) break;
       }
   }
   return &session;
 }
 
-void RequestAdmission::AdmitNext(ClientSession* session, RequestClass kind, Inbound inbound) {
+void RequestAdmission::KeepEarly(const WorkerKey& worker, RequestOrder* order, Inbound inbound) {
+  if (order->Keep(std::move(inbound))) {
+    ++state_->context->counters->early;
+    state_->sessions.NoteEarly(worker);
+  } else {
+    ++state_->context->counters->early_dropped;
+  }
+}
+
+void RequestAdmission::AdmitWaiting(Admitted admitted) {
+  for (const WorkerKey& worker : state_->sessions.with_early()) {
+    ClientSession* const session = state_->sessions.Find(worker);
+    if (session == nullptr) continue;
+    while (std::optional<Inbound> next = session->orders[kAtOnce].TakeNext()) {
+      if (!AdmitNext(session, kAtOnce, *std::move(next))) break;
+    }
+    admitted(worker, session);
+  }
+}
+
+bool RequestAdmission::MustWait(const proto::Request& request) const {
+  Tables& tables = state_->context->tables;
+  if (!tables.any_closes_by_count()) return false;
+  const Table* const table = tables.Find(request.table);
+  return table != nullptr && pushes_->MustWait(*table, request);
+}
+
+// False: its clock is not open, so that it waits, and all behind it.
+bool RequestAdmission::AdmitNext(ClientSession* session, RequestClass kind, Inbound inbound) {
   const proto::RequestId id = inbound.request.id;
+  if (MustWait(inbound.request)) {
+    ran_ahead_ =
+        state_->clocks.RunsAhead(id.worker, id.incarnation, inbound.request.clock) || ran_ahead_;
+    KeepEarly({id.worker, id.incarnation}, &session->orders[kind], std::move(inbound));
+    return false;
+  }
   const bool pushes = HasPush(inbound.request.op);
   session->orders[kind].Admit(id.sequence);
   absl::Status outcome = Admit(std::move(inbound));
-  if (outcome.ok()) return;
+  if (outcome.ok()) return true;
   // A worker that is answered UNAVAILABLE asks again in any case: there is nothing to remember.
   if (pushes && !absl::IsUnavailable(outcome) && state_->effects->has_follower()) {
     state_->AppendToLog(RefusalEntry({.worker = id.worker,
@@ -62,6 +91,7 @@ void RequestAdmission::AdmitNext(ClientSession* session, RequestClass kind, Inbo
                                       .status = outcome}));
   }
   session->orders[kind].RememberFailure(id.sequence, std::move(outcome));
+  return true;
 }
 
 // Takes the request's effect, and answers it, now or later. The status is what the same request is

@@ -7,6 +7,9 @@
 #ifndef LEEWAY_PS_SHARD_REQUEST_ADMISSION_H_
 #define LEEWAY_PS_SHARD_REQUEST_ADMISSION_H_
 
+#include <utility>
+
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ps/shard/pulls.h"
@@ -25,18 +28,27 @@ class RequestAdmission {
   // Admits the request and those that waited for it, if its turn has come. Returns the session of
   // its worker if anything was admitted, else null.
   ClientSession* Take(Inbound inbound);
+  // Whether, since the last call, a worker was seen to run ahead (WorkerClocks::RunsAhead).
+  bool TakeRanAhead() { return std::exchange(ran_ahead_, false); }
+  // Clocks have opened: admits the requests that waited for that, and calls `admitted(worker,
+  // session)` for their workers.
+  using Admitted = absl::FunctionRef<void(const WorkerKey& worker, ClientSession* session)>;
+  void AdmitWaiting(Admitted admitted);
   // The table of a request that the request fits.
   absl::StatusOr<const Table*> TableFor(const proto::Request& request) const;
 
  private:
   RequestClass ClassOf(const proto::Request& request) const;
-  void AdmitNext(ClientSession* session, RequestClass kind, Inbound inbound);
+  bool MustWait(const proto::Request& request) const;
+  bool AdmitNext(ClientSession* session, RequestClass kind, Inbound inbound);
+  void KeepEarly(const WorkerKey& worker, RequestOrder* order, Inbound inbound);
   absl::Status Admit(Inbound inbound);
   void AnswerAgain(const ClientSession& session, RequestClass kind, Inbound inbound);
 
   ShardState* const state_;
   Pushes* const pushes_;
   Pulls* const pulls_;
+  bool ran_ahead_ = false;
 };
 
 }  // namespace leeway::ps

@@ -74,6 +74,7 @@ bool Shard::TakeRequest(Inbound inbound) {
   ++requests_;
   const WorkerKey worker{inbound.request.id.worker, inbound.request.id.incarnation};
   ClientSession* const session = admission_.Take(std::move(inbound));
+  if (admission_.TakeRanAhead()) CloseClocks();
   return session != nullptr && CountTickIfDue(worker, session);
 }
 
@@ -117,21 +118,38 @@ void Shard::BeginsAt(const WorkerKey& worker, std::uint64_t since) {
   CloseClocks();
 }
 
-bool Shard::CountTickIfDue(const WorkerKey& worker, ClientSession* session) {
+bool Shard::AdvanceIfDue(const WorkerKey& worker, ClientSession* session) {
   if (session->tick_clock == 0) return false;
   if (!session->Reached(session->tick_watermarks)) {
     return false;
   }
   const std::uint64_t clock = std::exchange(session->tick_clock, 0);
-  state_.clocks.Advance(worker.first, worker.second, clock);
+  if (state_.clocks.Advance(worker.first, worker.second, clock)) {
+    pulls_.NoteTick(worker.first, clock);
+  }
+  return true;
+}
+
+bool Shard::CountTickIfDue(const WorkerKey& worker, ClientSession* session) {
+  if (!AdvanceIfDue(worker, session)) return false;
   CloseClocks();
   return true;
+}
+
+void Shard::CloseClocks() {
+  do {
+    CloseInOrder();
+  } while (CloseByCount() && AdmitWaiting());
+  state_.clocks.ForgetEndedBelow(state_.closed);
+  cuts_.FinishIfDue();
+  pulls_.ServeAsking();
+  pulls_.ArmTimer();
 }
 
 // In the order of clocks: a pull that asks for the view at clock c is answered after clock c − 1
 // has closed and before clock c does, so that what it sees does not depend on how far the slowest
 // worker has jumped meanwhile.
-void Shard::CloseClocks() {
+void Shard::CloseInOrder() {
   const std::uint64_t slowest = state_.clocks.slowest();
   const bool nobody_left = state_.clocks.living() == 0;
   for (;;) {
@@ -149,9 +167,36 @@ void Shard::CloseClocks() {
     }
   }
   state_.closed = std::max(state_.closed, slowest);
-  state_.clocks.ForgetEndedBelow(state_.closed);
-  cuts_.FinishIfDue();
-  pulls_.ArmTimer();
+}
+
+// Closes the clocks of tables that a count of workers closes, each table by itself. Without workers
+// all that is collected is applied. True if a clock has closed.
+bool Shard::CloseByCount() {
+  bool any = false;
+  for (auto& [id, closed] : state_.closed_of) {
+    const Table* const table = state_.context->tables.Find(id);
+    if (table == nullptr) continue;  // it was not created after all
+    const std::uint64_t reached = table->newest_settings().policy.Closed(state_.clocks);
+    if (reached <= closed) continue;
+    pushes_.ApplyCollected(*table, closed);
+    closed = reached;
+    any = true;
+  }
+  if (state_.clocks.living() != 0) return any;
+  for (const auto& [id, collected] : state_.stores.collected()) {
+    pushes_.ApplyCollected(*state_.context->tables.Find(id), state_.closed);
+  }
+  return any;
+}
+
+// Requests that waited for a clock to open, and the ticks that waited for them. True if a worker
+// has gone on.
+bool Shard::AdmitWaiting() {
+  bool any = false;
+  admission_.AdmitWaiting([&](const WorkerKey& worker, ClientSession* session) {
+    any = AdvanceIfDue(worker, session) || any;
+  });
+  return admission_.TakeRanAhead() || any;
 }
 
 void Shard::LogConfirm() {

@@ -113,7 +113,11 @@ class Shard {
   std::uint64_t closed() const { return state_.closed; }
   const WorkerClocks& clocks() const { return state_.clocks; }
   const ShardStores::ByTable& stores() const { return state_.stores.all(); }
-  const PendingPulls& pending_pulls() const { return pulls_.pending(); }
+  template <class F>
+  void ForEachPendingPull(const F& f) const {
+    pulls_.ForEachPending(f);
+  }
+  std::size_t num_pending_pulls() const { return pulls_.num_pending(); }
   // OpenClocks::HoldsUnkept.
   bool HoldsUnkept() const { return open_clocks_.HoldsUnkept(); }
   std::uint64_t requests() const { return requests_; }
@@ -122,7 +126,11 @@ class Shard {
 
  private:
   void BeginsAt(const WorkerKey& worker, std::uint64_t since);
+  bool AdvanceIfDue(const WorkerKey& worker, ClientSession* session);
   bool CountTickIfDue(const WorkerKey& worker, ClientSession* session);
+  void CloseInOrder();
+  bool CloseByCount();
+  bool AdmitWaiting();
   void DiscardOfTheDead(const std::vector<proto::ClientSession>& handed_over);
 
   ShardState state_;

@@ -30,7 +30,7 @@ void SavedGenerations::Remember(const std::string& folder, ByTable generations) 
   if (saved_.size() > kSavedMax) saved_.erase(saved_.begin());
 }
 
-ShardCut::ShardCut(const CutOrder& order, Tables* tables, const Stores* stores,
+ShardCut::ShardCut(const CutOrder& order, Tables* tables, const ShardStores* stores,
                    SavedGenerations* saved, runtime::ByteBudget* trailing, Admitted admitted,
                    Done done)
     : order_(order),
@@ -47,7 +47,7 @@ ShardCut::ShardCut(const CutOrder& order, Tables* tables, const Stores* stores,
   for (const auto& [id, table] : tables_->all()) {
     by_clock_ = by_clock_ || table.is_ever_bounded();
   }
-  for (const auto& [id, store] : *stores_) {
+  for (const auto& [id, store] : stores_->all()) {
     const Table& table = *tables_->Find(id);
     if (!table.is_bsp() && !ByClock(table)) Freeze(id, /*may_trail=*/false);
   }
@@ -55,23 +55,27 @@ ShardCut::ShardCut(const CutOrder& order, Tables* tables, const Stores* stores,
 
 ShardCut::~ShardCut() { trailing_budget_->bytes -= trailing_bytes_; }
 
-bool ShardCut::ByClock(const Table& table) const { return by_clock_ || table.is_bsp(); }
+bool ShardCut::ByClock(const Table& table) const {
+  return !table.newest_settings().spec.consistency.collects() && (by_clock_ || table.is_bsp());
+}
 
 void ShardCut::Freeze(std::uint32_t table, bool may_trail) {
   const SavedGenerations::ByTable* before = saved_->Find(base_folder_);
   std::uint64_t since = 0;
   if (before != nullptr && before->contains(table)) since = before->at(table);
-  ShardStore* store = stores_->at(table).get();
+  ShardStore* store = stores_->all().at(table).get();
   Frozen& frozen = frozen_[table];
   frozen.since = store->FreezeSince(since);
   // A trailing push needs the row that it changes, however old that is.
   if (may_trail && since != 0) {
     frozen.full = store->Freeze();
   }
+  const auto collected = stores_->collected().find(table);
+  if (collected != stores_->collected().end()) frozen.collected = collected->second.Freeze();
 }
 
 void ShardCut::BeforePush(const Table& table, std::uint64_t clock) {
-  if (frozen_.contains(table.id()) || !stores_->contains(table.id())) return;
+  if (frozen_.contains(table.id()) || !stores_->all().contains(table.id())) return;
   // A table that is not taken by its clock and was not there at the beginning is empty.
   if (!ByClock(table)) return Freeze(table.id(), /*may_trail=*/false);
   if (clock >= order_.clock) Freeze(table.id(), /*may_trail=*/true);
@@ -104,7 +108,7 @@ void ShardCut::AfterPush(const Table& table, const Inbound& push) {
 
 void ShardCut::Finish(std::vector<proto::ClientSession> sessions, ShardContent place) {
   if (done_ == nullptr) return;
-  for (const auto& [id, store] : *stores_) {
+  for (const auto& [id, store] : stores_->all()) {
     if (!frozen_.contains(id)) Freeze(id, /*may_trail=*/false);
   }
   FrozenShard frozen{.content = std::move(place), .trailing = std::move(trailing_)};
@@ -126,7 +130,8 @@ void ShardCut::Finish(std::vector<proto::ClientSession> sessions, ShardContent p
         {.id = id,
          .spec = table.spec(),
          .state_slots = StateSlots(table.spec(), *table.updater()),
-         .pieces = std::move(needs_full ? snapshots.full->pieces : snapshots.since.pieces)});
+         .pieces = std::move(needs_full ? snapshots.full->pieces : snapshots.since.pieces),
+         .collected = std::move(snapshots.collected)});
   }
   saved_->Remember(order_.folder, std::move(generations));
   std::exchange(done_, nullptr)(std::move(frozen));
@@ -192,7 +197,7 @@ absl::Status ShardCuts::Begin(const CutOrder& order, ShardCut::Done done) {
   }
   ShardCut::Admitted admitted = state_->sessions.AdmittedAtOnce();
   cut_ =
-      std::make_unique<ShardCut>(order, &state_->context->tables, &state_->stores.all(), &saved_,
+      std::make_unique<ShardCut>(order, &state_->context->tables, &state_->stores, &saved_,
                                  &state_->context->trailing, std::move(admitted), std::move(done));
   // Without any bound there is no clock to wait for.
   bounded || held ? FinishIfDue() : Finish();

@@ -6,7 +6,8 @@
 // pushes of several clocks at a time: such a table is frozen before the first push of the cut's
 // clock or a later one, and the pushes of earlier clocks that come after that are kept, to be
 // applied to the copy. Where none of those tables has a bound on its staleness (ASP) there is no
-// clock to go by, and they are frozen at once.
+// clock to go by, and they are frozen at once. So are tables whose pushes are collected, with what
+// is collected.
 //
 // All of it lives on the data thread's loop, but what a cut results in (FrozenShard), which any
 // thread may have.
@@ -69,14 +70,13 @@ class SavedGenerations {
 // A cut that has begun.
 class ShardCut {
  public:
-  using Stores = ShardStores::ByTable;
   using Done = std::function<void(absl::StatusOr<FrozenShard>)>;
   // The highest number admitted of each worker (rank, incarnation), of pushes that are not held.
   using Admitted = std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t>;
 
   // `trailing`: the budget of pushes that are kept. `done` is called with the result, once.
-  ShardCut(const CutOrder& order, Tables* tables, const Stores* stores, SavedGenerations* saved,
-           runtime::ByteBudget* trailing, Admitted admitted, Done done);
+  ShardCut(const CutOrder& order, Tables* tables, const ShardStores* stores,
+           SavedGenerations* saved, runtime::ByteBudget* trailing, Admitted admitted, Done done);
   ~ShardCut();
   ShardCut(const ShardCut&) = delete;
   ShardCut& operator=(const ShardCut&) = delete;
@@ -97,6 +97,7 @@ class ShardCut {
   struct Frozen {
     StoreSnapshot since;                // what is new since the base, or everything
     std::optional<StoreSnapshot> full;  // for pushes that are kept, where `since` is not everything
+    std::vector<FrozenPiece> collected;
     bool has_trailing = false;
   };
 
@@ -106,7 +107,7 @@ class ShardCut {
   const CutOrder order_;
   const std::string base_folder_;  // empty: none, or not known here
   Tables* const tables_;
-  const Stores* const stores_;
+  const ShardStores* const stores_;
   SavedGenerations* const saved_;
   runtime::ByteBudget* const trailing_budget_;
   bool by_clock_ = false;  // there is a table with a bound on its staleness

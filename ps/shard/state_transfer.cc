@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "proto/tables/table_difference.h"
@@ -28,8 +29,16 @@ std::vector<LogEntry> ExportPieces(ShardState* state) {
   std::vector<LogEntry> pieces;
   for (const auto& [id, store] : state->stores.all()) {
     const Table& table = *state->context->tables.Find(id);
-    for (const FrozenPiece& piece : store->Freeze().pieces) {
+    const bool counts_updates = table.spec().kind != TableKind::kDense && table.is_weighted();
+    for (FrozenPiece& piece : store->Freeze().pieces) {
+      if (counts_updates) piece.version = state->stores.UpdatesOf(table, 0);
       pieces.push_back(PieceEntry(table, piece));
+    }
+  }
+  for (const auto& [id, collected] : state->stores.collected()) {
+    const Table& table = *state->context->tables.Find(id);
+    for (const FrozenPiece& piece : collected.Freeze()) {
+      pieces.push_back(PieceEntry(table, piece, state->ClosedFor(table)));
     }
   }
   return pieces;
@@ -38,6 +47,7 @@ std::vector<LogEntry> ExportPieces(ShardState* state) {
 void ImportBegin(const LogEntry& begin, ShardState* state) {
   const proto::Replicate& header = begin.header;
   state->stores.Clear();
+  state->closed_of.clear();
   state->sessions.Clear();
   state->index = header.index;
   state->closed = header.clock;
@@ -54,6 +64,13 @@ absl::Status ImportPiece(const LogEntry& piece, ShardState* state) {
   }
   table->NoteAskedFor();
   FrozenPiece frozen = ToPiece(piece);
+  if (frozen.collected != 0) {
+    if (table->closes_by_count()) state->ClosedOf(*table) = piece.header.clock;
+    return state->stores.CollectedOf(*table).Load(frozen);
+  }
+  if (table->spec().kind != TableKind::kDense) {
+    state->stores.SetUpdates(table->id(), std::exchange(frozen.version, 0));
+  }
   LEEWAY_RETURN_IF_ERROR(CheckPiece(table->spec(), *table->updater(), frozen));
   return state->stores.Of(*table)->Load(frozen);
 }
@@ -76,6 +93,11 @@ absl::StatusOr<std::uint64_t> Restore(const ShardContent& content, ShardState* s
       }
       taken += rows;
       if (rows != 0) table->NoteAskedFor();
+    }
+    for (const FrozenPiece& piece : saved.collected) {
+      LEEWAY_ASSIGN_OR_RETURN(const bool any, state->stores.CollectedOf(*table).LoadElsewhere(
+                                                  piece, content.block_bytes));
+      if (any) table->NoteAskedFor();
     }
   }
   // Requests are numbered for each shard, so that the numbers of other shards mean nothing.

@@ -84,6 +84,19 @@ DType ComputeDType(DType dtype) {
   return half ? DType::kFloat32 : dtype;
 }
 
+TableSpec SpecOfSums(const TableSpec& spec) {
+  TableSpec sums = spec;
+  sums.dtype = ComputeDType(spec.dtype);
+  sums.updater = {"add", {}};
+  sums.initializer = {};
+  sums.consistency = Consistency::Asp();
+  sums.aggregate = Aggregate::kSum;
+  sums.codec = "none";
+  sums.codecs = {};
+  sums.error_feedback = ErrorFeedback::kOff;
+  return sums;
+}
+
 absl::Status CheckPiece(const TableSpec& spec, const Updater& updater, const FrozenPiece& piece) {
   const std::uint32_t state_slots = StateSlots(spec, updater);
   if (piece.kind != spec.kind) return Invalid(spec, "a piece of a table of another kind");

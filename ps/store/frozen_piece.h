@@ -18,6 +18,10 @@ namespace leeway::ps {
 // types, otherwise `dtype` itself.
 DType ComputeDType(DType dtype);
 
+// The description of the sums of pushes to such a table (FrozenPiece::collected): values of the
+// type that the table is computed in, in blocks of as many elements.
+TableSpec SpecOfSums(const TableSpec& spec);
+
 // A dense block, or some rows, with everything that the next update depends on. It stands by
 // itself: no other piece is needed to read it. Its bytes stay as they are, whatever becomes of the
 // store, and may be read on any thread.
@@ -38,6 +42,9 @@ struct FrozenPiece {
   runtime::Buffer steps = {};  // [rows] uint64 (dense: [1]): how often each was updated
   // Dense, where replies are encoded: the version that the feedback slot is of; 0: not known.
   std::uint64_t version = 0;
+  // Above 0: it is no part of the store, but of the pushes that are collected beside it
+  // (factory/collected_pushes.h): the sum of so many of its target.
+  std::uint32_t collected = 0;
 
   std::uint64_t rows() const { return steps.size() / sizeof(std::uint64_t); }
 };

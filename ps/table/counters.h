@@ -30,7 +30,9 @@ struct Counters {
   // were refused since they would have.
   std::uint64_t overflows = 0;
   std::uint64_t clocks_closed = 0;     // BSP: with contributions
-  std::uint64_t late_pushes = 0;       // BSP: counted in a later clock than their own
+  std::uint64_t late_pushes = 0;       // counted in a later clock than their own
+  std::uint64_t late_dropped = 0;      // dropped: too late for their clock, or too stale
+  std::uint64_t pushes_collected = 0;  // added up, to be applied with others
   std::uint64_t pushes_discarded = 0;  // BSP: of iterations their dead worker had not ended
   std::uint64_t apply_failures = 0;    // BSP: accepted, but no longer fitting when applied
   std::uint64_t ticks = 0;
@@ -40,14 +42,14 @@ struct Counters {
   std::uint64_t violations = 0;      // peers dropped for what they said
 };
 
-// The staleness of the replies of one table, counted by the data thread that gave them.
+// The staleness of the replies, or pushes, of one table, counted by the data thread that had them.
 class StalenessCounts {
  public:
-  // Replies that were staler than this count together.
+  // Those that were staler than this count together.
   static constexpr std::size_t kMax = 64;
 
-  void Count(std::uint64_t clocks) { ++counts_[std::min<std::uint64_t>(clocks, kMax)]; }
-  // By clocks; the last: kMax or more.
+  void Count(std::uint64_t staleness) { ++counts_[std::min<std::uint64_t>(staleness, kMax)]; }
+  // By clocks (of pushes: updates); the last: kMax or more.
   const std::array<std::uint64_t, kMax + 1>& counts() const { return counts_; }
 
  private:

@@ -32,6 +32,26 @@ compress::TableCodecs Table::CodecsOf(const TableSpec& spec) {
   return {.choices = {compress::TableCodec()}, .texts = {spec.codec}};
 }
 
+absl::Status CheckConsistency(const TableSpec& spec, const Updater& updater) {
+  const Consistency& consistency = spec.consistency;
+  if (!consistency.collects() && !consistency.is_weighted()) return absl::OkStatus();
+  const auto with = [&](const auto&... what) {
+    return absl::InvalidArgumentError(absl::StrCat("table '", spec.name, "': consistency ",
+                                                   consistency.ToString(), " and ", what...));
+  };
+  if (updater.combine() == Updater::Combine::kLast) {
+    return with("updater '", spec.updater.name,
+                "', whose last push wins, do not go together: pushes are added up or weighted");
+  }
+  const absl::StatusOr<compress::TableCodecs> codecs = compress::TableCodecsOf(spec);
+  if (codecs.ok() && codecs->AnyHas(&compress::TableCodec::versions)) {
+    return with("codec '", spec.codec,
+                "' do not go together: its replies are differences between versions, which are "
+                "made by clocks (error_feedback off or worker has none)");
+  }
+  return absl::OkStatus();
+}
+
 std::unique_ptr<PreparedTableSettings> Table::NewSettings(std::uint32_t number,
                                                           const TableSpec& spec,
                                                           std::unique_ptr<Updater> updater) {
@@ -60,8 +80,7 @@ const PreparedTableSettings& Table::SettingsFor(std::uint64_t clock) const {
 
 bool Table::is_ever_bounded() const {
   return std::any_of(settings_.begin(), settings_.end(), [](const auto& settings) {
-    const Consistency& consistency = settings->policy.consistency();
-    return !consistency.is_bsp() && !consistency.is_unbounded();
+    return settings->policy.consistency().is_bounded();
   });
 }
 
@@ -78,7 +97,6 @@ absl::Status Table::Follow(std::span<const proto::TableSettings> all) {
 }
 
 absl::Status Table::CouldHave(const TableSpec& other, const Updater& its) const {
-  LEEWAY_RETURN_IF_ERROR(Policy::Supports(other.consistency));
   if (its.combine() == updater()->combine() && its.state_slots() == updater()->state_slots()) {
     for (int slot = 0; slot < its.state_slots(); ++slot) {
       if (its.initial_state(slot) == updater()->initial_state(slot)) continue;
@@ -137,7 +155,8 @@ absl::Status Tables::Install(std::uint32_t id, const TableSpec& spec,
     return absl::AlreadyExistsError(absl::StrCat(
         "table ", id, " is installed as ", other->spec().ToString(), ", not as ", spec.ToString()));
   }
-  tables_.try_emplace(id, id, spec, std::move(updater));
+  const Table& table = tables_.try_emplace(id, id, spec, std::move(updater)).first->second;
+  any_closes_by_count_ = any_closes_by_count_ || table.closes_by_count();
   return absl::OkStatus();
 }
 

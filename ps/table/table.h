@@ -29,10 +29,19 @@ struct PreparedTableSettings {
   Policy policy;
 };
 
+// Whether a table of that description, updated so, can have its consistency. INVALID_ARGUMENT says
+// what does not go together.
+absl::Status CheckConsistency(const TableSpec& spec, const Updater& updater);
+
 class Table {
  public:
   Table(std::uint32_t id, const TableSpec& spec, std::unique_ptr<Updater> updater)
-      : id_(id), codecs_(CodecsOf(spec)) {
+      : id_(id),
+        closes_by_count_(spec.consistency.rule == Consistency::Rule::kBackup),
+        goes_by_slowest_(spec.consistency.rule == Consistency::Rule::kClocks ||
+                         spec.consistency.is_unbounded()),
+        is_weighted_(spec.consistency.is_weighted()),
+        codecs_(CodecsOf(spec)) {
     settings_.push_back(NewSettings(0, spec, std::move(updater)));
   }
 
@@ -52,6 +61,12 @@ class Table {
   const PreparedTableSettings& newest_settings() const { return SettingsAt(kClockMax); }
   // Pushes are held until their clock closes: the same in all clocks in which there are any.
   bool is_bsp() const { return newest_settings().policy.consistency().is_bsp(); }
+  // Pulls wait for the slowest worker, by a bound that the table has.
+  bool goes_by_slowest() const { return goes_by_slowest_; }
+  // A count of workers closes its clocks.
+  bool closes_by_count() const { return closes_by_count_; }
+  // Pushes have weights by staleness.
+  bool is_weighted() const { return is_weighted_; }
   // Workers of it may be in several clocks at a time and yet are bounded, by some settings.
   bool is_ever_bounded() const;
   // Takes what the newest map says of it. An error, and it keeps what it has: an updater of this
@@ -71,6 +86,9 @@ class Table {
   // The staleness of its replies, which is counted and changes nothing else.
   const StalenessCounts& staleness() const { return staleness_; }
   void CountStaleness(std::uint64_t clocks) const { staleness_.Count(clocks); }
+  // That of its pushes, in updates (Consistency::Weight).
+  const StalenessCounts& push_staleness() const { return push_staleness_; }
+  void CountPushStaleness(std::uint64_t tau) const { push_staleness_.Count(tau); }
 
   // Whether a request has ever been admitted to it.
   bool asked_for() const { return asked_for_; }
@@ -83,12 +101,14 @@ class Table {
                                                             std::unique_ptr<Updater> updater);
 
   std::uint32_t id_;
+  // Of the consistency, of which only the bound ever changes.
+  const bool closes_by_count_, goes_by_slowest_, is_weighted_;
   // By number, the first as it was created. None is ever dropped: stores point to updaters.
   std::vector<std::unique_ptr<PreparedTableSettings>> settings_;
   proto::TableSettingsSchedule settings_schedule_;
   compress::TableCodecs codecs_;
   compress::CodecSchedule schedule_;
-  mutable StalenessCounts staleness_;
+  mutable StalenessCounts staleness_, push_staleness_;
   bool asked_for_ = false;
 };
 
@@ -107,8 +127,11 @@ class Tables {
   // Null where there is none.
   Table* Find(std::uint32_t id);
   const std::map<std::uint32_t, Table>& all() const { return tables_; }
+  // Of some table a count of workers closes, or closed, the clocks.
+  bool any_closes_by_count() const { return any_closes_by_count_; }
 
  private:
+  bool any_closes_by_count_ = false;
   std::map<std::uint32_t, Table> tables_;
 };
 

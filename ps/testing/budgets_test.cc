@@ -86,7 +86,7 @@ TEST(PendingPullsTest, WhatTheyAreChargedIsGivenBack) {
   PendingPulls pending(&budget);
   for (std::uint64_t sequence = 1; sequence <= 3; ++sequence) {
     PendingPull pull;
-    pull.needed = sequence;
+    pull.decision.needed = sequence;
     pull.inbound = Request(sequence, 0);
     pending.Add(std::move(pull));
   }

@@ -27,7 +27,7 @@ constexpr std::size_t kDirectoryBytesMax = proto::kPathBytesMax - 64;  // and a 
 // Workers of such a table are in several clocks at a time.
 bool Checkpoints::Facts::IsBounded() const {
   return bounded || std::any_of(tables.begin(), tables.end(), [](const auto& table) {
-           return !table.spec.consistency.is_bsp() && !table.spec.consistency.is_unbounded();
+           return table.spec.consistency.is_bounded();
          });
 }
 

@@ -223,7 +223,7 @@ TableSpec TableChanges::SpecOf(const TableCatalogue::Entry& table) const {
 }
 
 bool TableChanges::IsEverBounded(const TableCatalogue::Entry& table) const {
-  return IsBounded(table.spec.consistency.staleness) || ever_bounded_.contains(table.id);
+  return table.spec.consistency.is_bounded() || ever_bounded_.contains(table.id);
 }
 
 std::vector<proto::TableSettings> TableChanges::EntriesOf(std::uint32_t table) const {

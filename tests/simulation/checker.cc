@@ -21,6 +21,8 @@ Checker::Checker(const History* history) : history_(history) {
   invariants_.push_back(NewAcknowledgedIsThere());
   invariants_.push_back(NewMonotonicReads());
   invariants_.push_back(NewOpenClocksHidden());
+  invariants_.push_back(NewFewAreWaiting());
+  invariants_.push_back(NewDroppedIsSaid());
   invariants_.push_back(NewOptimizerStates());
 }
 

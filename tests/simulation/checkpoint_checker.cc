@@ -126,6 +126,7 @@ CheckpointChecker::Expected CheckpointChecker::Expect(const checkpoint::Manifest
                                                       absl::Time begun_after, const SimTable& table,
                                                       std::uint32_t worker,
                                                       const Push& push) const {
+  if (table.collects()) return {.must = false, .may = true};  // it may be collected still
   if (!HasClock(table)) {
     return {.must = push.outcome == Outcome::kAcknowledged && push.acknowledged < begun_after,
             .may = true};
@@ -139,9 +140,8 @@ CheckpointChecker::Expected CheckpointChecker::Expect(const checkpoint::Manifest
 // docs/checkpoint-format.md, "What is promised".
 bool CheckpointChecker::HasClock(const SimTable& table) const {
   if (!table.spec.consistency.is_unbounded()) return true;
-  return std::any_of(tables_->begin(), tables_->end(), [](const SimTable& other) {
-    return !other.spec.consistency.is_bsp() && !other.spec.consistency.is_unbounded();
-  });
+  return std::any_of(tables_->begin(), tables_->end(),
+                     [](const SimTable& other) { return other.spec.consistency.is_bounded(); });
 }
 
 }  // namespace leeway::simulation

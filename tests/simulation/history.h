@@ -32,6 +32,9 @@ struct Push {
   absl::Time submitted;
   Outcome outcome = Outcome::kUnknown;
   absl::Time acknowledged = absl::InfiniteFuture();
+  // Its requests that its worker was told are dropped (PullInfo::parts_dropped): one a block, or
+  // one for all rows of a shard.
+  std::uint64_t dropped = 0;
 };
 
 // One answered pull (or the pull of a push-pull).

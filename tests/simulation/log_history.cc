@@ -27,12 +27,12 @@ std::size_t HashOf(const proto::Refusal& refusal) {
 std::uint64_t DigestOf(const proto::Replicate& sent, const van::Message& message) {
   const auto& [shard, epoch, stream, entry, kind, index, worker, incarnation, sequence, table,
                table_kind, dtype, clock, block, keys, elements, state_slots, has_learning_rate,
-               learning_rate, workers, refusals, pushed_until, codec, version, whole, settings,
-               map_version] = sent;
-  std::size_t digest =
-      absl::HashOf(shard, kind, index, worker, incarnation, sequence, table, table_kind, dtype,
-                   clock, block, keys, elements, state_slots, has_learning_rate, learning_rate,
-                   pushed_until, codec, version, whole, settings, workers.size(), refusals.size());
+               learning_rate, workers, refusals, pushed_until, codec, version, whole, weight,
+               collected, mean_of, pushes, settings, map_version] = sent;
+  std::size_t digest = absl::HashOf(
+      shard, kind, index, worker, incarnation, sequence, table, table_kind, dtype, clock, block,
+      keys, elements, state_slots, has_learning_rate, learning_rate, pushed_until, codec, version,
+      whole, settings, workers.size(), refusals.size(), weight, collected, mean_of, pushes);
   for (const proto::ClientSession& window : workers) digest = absl::HashOf(digest, HashOf(window));
   for (const proto::Refusal& refusal : refusals) digest = absl::HashOf(digest, HashOf(refusal));
   for (const runtime::Buffer& frame : message.payload) {
@@ -53,6 +53,7 @@ bool LogHistory::IsOfEntry(proto::LogEntryKind kind) {
     case proto::LogEntryKind::kVersion:
     case proto::LogEntryKind::kRefusal:
     case proto::LogEntryKind::kConfirm:
+    case proto::LogEntryKind::kCollected:
       return true;
     default:
       return false;

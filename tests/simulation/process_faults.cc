@@ -236,7 +236,8 @@ FaultInjector::Struck ProcessFaults::ChangeTable(double choice) {
   std::vector<std::pair<std::string, std::string>> may;
   for (const SimTable& table : *tables_) {
     const Consistency& created = table.spec.consistency;
-    if (created.is_bsp() || table.created_in > 0) continue;
+    const bool by_bound = !created.is_bsp() && created.rule == Consistency::Rule::kClocks;
+    if (!by_bound || table.created_in > 0) continue;
     may.emplace_back(table.spec.name, created.ToString());
     for (const std::uint64_t bound : {1, 2, 4}) {
       if (bound < created.staleness) {

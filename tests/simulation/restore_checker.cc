@@ -94,7 +94,8 @@ RestoreChecker::DigitsByPlace RestoreChecker::SendAgain(RestoredShard* restored)
     const proto::RequestId& id = sent.request.id;
     const WorkerLife& life = history_->lives[id.worker];
     // docs/consistency.md: a clock that its worker has not ended.
-    const bool may_be_lost = table->bsp() && life.WasKilled(life.Incarnation(id.incarnation));
+    const bool may_be_lost = table->collects() ||  // or be collected still
+                             (table->bsp() && life.WasKilled(life.Incarnation(id.incarnation)));
     ForEachPlace(*table, sent, [&](std::uint32_t place, std::span<const std::int64_t> elements) {
       Digits& digits = wanted[{table->index, place}];
       digits.must.resize(table->width);

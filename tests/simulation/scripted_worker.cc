@@ -417,7 +417,7 @@ void ScriptedWorker::Submit(const SimTable& table, proto::Op op, std::uint64_t p
     read.reader = rank_;
     read.incarnation = history_->lives[rank_].incarnation;
     read.clock = core_->clock();
-    read.effective = read.clock + (table.bsp() && op == proto::Op::kPushPull ? 1 : 0);
+    read.effective = table.EffectiveClock(op, read.clock);
     read.submitted = call->submitted;
     read.own_pushes = history_->pushes(table, rank_).size();
     checker_->OnAsked(&read);
@@ -426,17 +426,19 @@ void ScriptedWorker::Submit(const SimTable& table, proto::Op op, std::uint64_t p
   core_->Submit(worker::Slice(access, core_->poster()),
                 {.timeout = call->timeout, .learning_rate = call->rate, .priority = priority},
                 [this, call](const std::shared_ptr<worker::Operation>& operation) {
-                  OnDone(call, operation->result);
+                  OnDone(call, operation->result, operation->info.parts_dropped);
                 });
 }
 
-void ScriptedWorker::OnDone(const std::shared_ptr<Call>& call, const absl::Status& result) {
+void ScriptedWorker::OnDone(const std::shared_ptr<Call>& call, const absl::Status& result,
+                            std::uint64_t dropped) {
   const absl::Time now = cluster_->world().Now();
   const SimTable& table = *call->table;
   if (proto::HasPush(call->op)) {
     Push& push = history_->pushes(table, rank_)[call->push];
     push.outcome = result.ok() ? Outcome::kAcknowledged : Outcome::kFailed;
     push.acknowledged = now;
+    push.dropped = dropped;
   }
   cluster_->Note(absl::StrCat(Name(), " done ", call->number, " ", table.spec.name, " ",
                               absl::StatusCodeToString(result.code())));
@@ -473,6 +475,10 @@ bool ScriptedWorker::MayFail(const Call& call, const absl::Status& result) {
     if (in_part) push->outcome = Outcome::kUnknown;
     ++refused_;
     return true;
+  }
+  if (push != nullptr && push->dropped > 0) {  // the pull that came along has no answer then
+    push->outcome = Outcome::kUnknown;
+    return absl::IsCancelled(result) || absl::IsUnknown(result);
   }
   if (call.timeout == kScriptTimeout) return false;
   if (absl::IsDeadlineExceeded(result)) {

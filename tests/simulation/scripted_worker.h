@@ -116,7 +116,7 @@ class ScriptedWorker {
   bool MayFail(const Call& call, const absl::Status& result);
   std::uint64_t PlacesToPush(const SimTable& table);
   std::uint64_t SomePlaces(const SimTable& table);
-  void OnDone(const std::shared_ptr<Call>& call, const absl::Status& result);
+  void OnDone(const std::shared_ptr<Call>& call, const absl::Status& result, std::uint64_t dropped);
   // Runs `next` when no operation is under way (any more).
   void WhenIdle(std::function<void()> next);
   void Barrier(const std::string& name, std::function<void()> next);

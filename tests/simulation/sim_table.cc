@@ -127,6 +127,37 @@ SimTable LateTable(std::uint32_t index, std::uint32_t num_workers, std::uint32_t
   return table;
 }
 
+SimTable PolicyTable(std::uint32_t index, std::uint32_t num_workers, runtime::Random* random) {
+  SimTable table;
+  table.index = index;
+  table.num_workers = num_workers;
+  table.width = num_workers * kElementsPerWorker;
+  SetPlaces(&table, "policy counters", DType::kInt64, random->Below(2) == 0, random);
+  const auto any_count = [&] { return static_cast<std::uint32_t>(1 + random->Below(num_workers)); };
+  Consistency& consistency = table.spec.consistency;
+  switch (random->Below(6)) {
+    case 0:
+    case 1:
+      consistency = Consistency::Backup(
+          any_count(), num_workers,
+          random->Below(2) == 0 ? Consistency::Late::kApply : Consistency::Late::kDrop);
+      break;
+    case 2:
+      consistency = Consistency::Softsync(any_count());
+      break;
+    case 3:
+      consistency = Consistency::FedBuff(any_count() + 1);
+      break;
+    case 4:
+      consistency = Consistency::Psp(random->Below(3), any_count());
+      break;
+    default:
+      consistency =
+          Consistency::Dssp(static_cast<std::uint32_t>(random->Below(2)), 1 + random->Below(4));
+  }
+  return table;
+}
+
 SimTable RefusingTable(std::uint32_t index, std::uint32_t num_workers, runtime::Random* random) {
   SimTable table;
   table.index = index;

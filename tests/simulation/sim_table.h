@@ -25,6 +25,7 @@
 
 #include "compress/table_codec.h"
 #include "leeway/table_spec.h"
+#include "proto/messages/messages.h"
 #include "runtime/base/random.h"
 
 namespace leeway::simulation {
@@ -58,6 +59,13 @@ struct SimTable {
     return spec.dtype == DType::kFloat64 ? kDigitsPerDouble : kDigitsPerElement;
   }
   bool bsp() const { return spec.consistency.is_bsp(); }
+  // Pushes are collected, by clocks or by their number.
+  bool collects() const { return spec.consistency.collects(); }
+  bool by_arrivals() const { return collects() && spec.consistency.is_unbounded(); }
+  // The clock whose view of the table an operation asks for (docs/consistency.md).
+  std::uint64_t EffectiveClock(proto::Op op, std::uint64_t clock) const {
+    return clock + (spec.consistency.closes_clocks() && op == proto::Op::kPushPull ? 1 : 0);
+  }
   // Counter tables: the elements of a place for one worker's digits, and the number of these
   // digits.
   std::size_t elements_per_worker() const { return width / num_workers; }
@@ -111,6 +119,10 @@ void AddSmallTables(std::uint32_t num_workers, runtime::Random* random,
 // A table that comes in mid-run, in that iteration, to be added behind the others.
 SimTable LateTable(std::uint32_t index, std::uint32_t num_workers, std::uint32_t iteration,
                    runtime::Random* random);
+
+// A table of counters with one of the other consistencies: pushes are collected, or pulls do not
+// wait for the slowest worker. To be added behind the others.
+SimTable PolicyTable(std::uint32_t index, std::uint32_t num_workers, runtime::Random* random);
 
 // A table whose pushes may be refused, to be added behind all others.
 SimTable RefusingTable(std::uint32_t index, std::uint32_t num_workers, runtime::Random* random);

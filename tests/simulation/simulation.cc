@@ -193,6 +193,8 @@ class Run {
   // At its end: what another cluster goes on from. nullopt: nothing, or something is wrong with it.
   std::optional<SecondLife> NextLife() {
     if (!SecondLife::IsPlanned(options_.seed) || checker_.violation().has_value()) return {};
+    // What was collected for them when the checkpoint was taken would show only later.
+    if (std::ranges::any_of(script_.tables, &SimTable::collects)) return {};
     auto life = SecondLife::Choose(cluster_.world().files(kSharedFolder), script_.tables, history_,
                                    options_.seed);
     if (life.ok()) return *std::move(life);
@@ -298,6 +300,11 @@ class Run {
     }
     runtime::Random small(runtime::RandomAt(options_.seed, runtime::StableHash("small tables"), 0));
     if (small.Below(2) == 0) AddSmallTables(cluster_.config().num_workers, &small, &script->tables);
+    runtime::Random policy(runtime::RandomAt(options_.seed, runtime::StableHash("policies"), 0));
+    if (policy.Below(2) == 0) {
+      script->tables.push_back(PolicyTable(static_cast<std::uint32_t>(script->tables.size()),
+                                           cluster_.config().num_workers, &policy));
+    }
   }
 
   void ChooseIterations(Script* script) {

@@ -18,14 +18,17 @@ struct Sighting {
   const Push& push;
 };
 
-// The reader's own pushes before the read; in BSP those of the iterations it has ended.
+// Pushes of which a part was dropped are promised nothing.
+//
+// The reader's own pushes before the read; where clocks close those of the iterations it has ended,
+// and where pushes are collected by their number none.
 bool IsOwnWrite(const Sighting& it);
 // In SSP and ASP pushes that were acknowledged before the read was submitted. In BSP pushes that
 // were acknowledged in a clock that is closed for the reader; a killed worker's count only if its
-// tick is known to have counted.
+// tick is known to have counted. Where a count of workers closes clocks those of a closed clock.
 bool IsAcknowledged(const Sighting& it);
 // Every living worker's pushes whose clock is more than the bound below the reader's effective
-// clock.
+// clock, where all of them count for the bound.
 bool IsWithinBound(const Sighting& it);
 
 }  // namespace leeway::simulation

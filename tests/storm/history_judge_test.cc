@@ -122,7 +122,7 @@ std::vector<Consistency> AllModes() {
 }
 
 TEST(HistoryJudgeTest, HealthyHistoriesBreakNothing) {
-  for (const Consistency mode : AllModes()) {
+  for (const Consistency& mode : AllModes()) {
     const absl::StatusOr<HistoryVerdict> verdict = Healthy(mode).Judge();
     ASSERT_TRUE(verdict.ok()) << verdict.status();
     EXPECT_FALSE(verdict->violation.has_value()) << verdict->violation->what;
@@ -133,7 +133,7 @@ TEST(HistoryJudgeTest, HealthyHistoriesBreakNothing) {
 }
 
 TEST(HistoryJudgeTest, AnAcknowledgedPushIsLost) {
-  for (const Consistency mode : AllModes()) {
+  for (const Consistency& mode : AllModes()) {
     History history = Healthy(mode);
     history.Push(1, 2, 40, 41);
     history.Read(0, 3, 50, {{{0, 0}, 1}, {{0, 1}, 1}, {{1, 0}, 1}, {{1, 1}, 1}});
@@ -147,7 +147,7 @@ TEST(HistoryJudgeTest, AnAcknowledgedPushIsLost) {
 }
 
 TEST(HistoryJudgeTest, OfWhatOverlapsNothingIsConcluded) {
-  for (const Consistency mode : {Consistency::Ssp(3), Consistency::Asp()}) {
+  for (const Consistency& mode : {Consistency::Ssp(3), Consistency::Asp()}) {
     History history = Healthy(mode);
     const std::uint64_t read = history.Ask(0, 3, 50);
     history.Push(1, 2, 40, 51);  // acknowledged when the read had been asked for
@@ -168,7 +168,7 @@ TEST(HistoryJudgeTest, AMomentIsNotBeforeItself) {
 }
 
 TEST(HistoryJudgeTest, APushIsAppliedTwice) {
-  for (const Consistency mode : AllModes()) {
+  for (const Consistency& mode : AllModes()) {
     History history = Healthy(mode);
     history.Read(0, 2, 50, {{{0, 0}, 1}, {{0, 1}, 1}, {{1, 0}, 2}, {{1, 1}, 1}});
     EXPECT_THAT(history.Violation(), HasSubstr("applied once: push 0 of worker 1"));
@@ -185,7 +185,7 @@ TEST(HistoryJudgeTest, WhatNobodyHasPushedIsThere) {
 
 // The push was not acknowledged, so that the only fault is that a value goes back.
 TEST(HistoryJudgeTest, AReadGoesBack) {
-  for (const Consistency mode : {Consistency::Ssp(3), Consistency::Asp()}) {
+  for (const Consistency& mode : {Consistency::Ssp(3), Consistency::Asp()}) {
     History history(mode);
     history.Push(1, 0, 10);
     history.Read(0, 0, 20, {{{1, 0}, 1}});

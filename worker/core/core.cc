@@ -380,6 +380,7 @@ WorkerStats Core::stats() const {
   stats.staleness_violations = staleness.violations();
   stats.bytes_pushed = requests_ == nullptr ? 0 : requests_->totals().pushed_bytes();
   stats.bytes_pulled = operations_.bytes_pulled();
+  stats.parts_dropped = operations_.parts_dropped();
   if (tables_ != nullptr) stats.residual_norms = tables_->ResidualNorms();
   stats.resends = requests_ == nullptr ? 0 : requests_->totals().resends();
   return stats;

@@ -15,6 +15,7 @@
 #include "worker/control/cluster_status.h"
 #include "worker/operations/answers.h"
 #include "worker/slicing/live_table_settings.h"
+#include "worker/slicing/updates_read.h"
 
 namespace leeway::worker {
 namespace {
@@ -111,7 +112,7 @@ std::shared_ptr<Operation> Operations::Submit(Sliced&& sliced, std::uint64_t clo
   operation->source = std::move(sliced.source);
   operation->sink = std::move(sliced.sink);
   operation->memory = std::move(sliced.memory);
-  if (operation->op == proto::Op::kPushPull && operation->table->spec.consistency.is_bsp()) {
+  if (operation->op == proto::Op::kPushPull && operation->table->spec.consistency.closes_clocks()) {
     operation->clock_needed = operation->clock + 1;
   }
   SetDue(operation, operation->submitted, timeout);
@@ -133,6 +134,10 @@ void Operations::OnAnswer(Request& request, const Link& link, const proto::Reply
     ++operation->pushes_refused;
   }
   if (reply.result.ok()) ++operation->pushes_taken;
+  if (IsDropped(reply.result)) {
+    ++operation->info.parts_dropped;
+    ++parts_dropped_;
+  }
   if (!answer.ok() && operation->result.ok()) {
     operation->result =
         runtime::Prefixed(absl::StrCat(operation->Describe(), " at ", link.Describe()), answer);
@@ -159,6 +164,8 @@ void Operations::FinishNamingSilentWorkers(const std::shared_ptr<Operation>& ope
 
 absl::Status Operations::TakeAnswer(const Request& request, Operation* operation,
                                     const proto::Reply& reply, std::span<runtime::Buffer> payload) {
+  // As the table's policy says; not an error of a push.
+  if (IsDropped(reply.result) && request.op == proto::Op::kPush) return absl::OkStatus();
   LEEWAY_RETURN_IF_ERROR(reply.result);
   LEEWAY_RETURN_IF_ERROR(CheckAnswer(request, reply, payload));
   if (!proto::HasPull(request.op)) return absl::OkStatus();
@@ -169,6 +176,9 @@ absl::Status Operations::TakeAnswer(const Request& request, Operation* operation
   }
   for (const runtime::Buffer& frame : payload) bytes_pulled_ += frame.size();
   NoteInfo(reply, operation);
+  if (request.table->updates_read != nullptr) {
+    request.table->updates_read->Note(request.piece, reply.updates);
+  }
   return operation->sink->Take(request.index, reply, payload);
 }
 

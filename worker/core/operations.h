@@ -66,6 +66,7 @@ class Operations final : public Requests::Listener {
 
   const StalenessLedger& staleness() const { return staleness_; }
   std::uint64_t bytes_pulled() const { return bytes_pulled_; }
+  std::uint64_t parts_dropped() const { return parts_dropped_; }
 
  private:
   std::shared_ptr<Operation> New(Operation::Completion completion);
@@ -91,6 +92,7 @@ class Operations final : public Requests::Listener {
   bool over_ = false;
   StalenessLedger staleness_;
   std::uint64_t bytes_pulled_ = 0;
+  std::uint64_t parts_dropped_ = 0;  // WorkerStats::parts_dropped
   DueOperations due_;
   runtime::Timer deadlines_;
 };

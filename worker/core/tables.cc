@@ -7,6 +7,7 @@
 #include "proto/tables/table_difference.h"
 #include "runtime/base/prefixed.h"
 #include "runtime/base/status_macros.h"
+#include "worker/slicing/updates_read.h"
 
 namespace leeway::worker {
 
@@ -24,6 +25,11 @@ absl::StatusOr<std::shared_ptr<const TableInfo>> Tables::Open(const proto::Table
   info->num_shards = static_cast<std::uint32_t>(map_->owners.size());
   info->block_bytes = welcome_.block_bytes;
   info->message_bytes_max = config_.message_bytes_max;
+  if (info->spec.consistency.is_weighted()) {
+    std::shared_ptr<UpdatesRead>& read = updates_read_[info->id];
+    if (read == nullptr) read = std::make_shared<UpdatesRead>(info->spec.kind == TableKind::kDense);
+    info->updates_read = read;
+  }
   LEEWAY_RETURN_IF_ERROR(SetCoding(info.get()));
   return info;
 }

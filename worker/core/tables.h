@@ -57,6 +57,7 @@ class Tables {
   std::shared_ptr<const proto::ClusterMap> map_;
   std::map<std::uint32_t, std::shared_ptr<TableCoding>> codings_;         // by table
   std::map<std::uint32_t, std::shared_ptr<LiveTableSettings>> settings_;  // by table
+  std::map<std::uint32_t, std::shared_ptr<UpdatesRead>> updates_read_;    // by table with weights
 };
 
 }  // namespace leeway::worker

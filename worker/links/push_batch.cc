@@ -21,7 +21,7 @@ bool About(std::uint64_t a_ms, std::uint64_t b_ms) {
 
 bool PushBatch::Takes(const proto::Request& request, std::span<const runtime::Buffer> payload) {
   return request.op == proto::Op::kPush && request.kind == TableKind::kDense &&
-         payload.size() == 1 && request.codec == 0 &&
+         payload.size() == 1 && request.codec == 0 && request.read_updates == 0 &&
          payload[0].size() <= proto::kBatchedPushBytesMax &&
          request.elements <= std::numeric_limits<std::uint32_t>::max();
 }

@@ -22,6 +22,9 @@ absl::Status CheckAnswer(const Request& request, const proto::Reply& reply,
 // failed after its push was applied).
 bool RefusesPush(const absl::Status& answer);
 
+// Whether a server answers that the table's policy has dropped the push, as late or too stale.
+inline bool IsDropped(const absl::Status& answer) { return absl::IsCancelled(answer); }
+
 // Whether that answer ends the operation, but not the push that it is to: the push is asked for
 // again, alone, until it is acknowledged or refused. UNKNOWN to a push alone is final.
 bool LeavesPushOpen(const Request& request, const absl::Status& answer);

@@ -59,6 +59,7 @@ struct Request {
   proto::Op op = proto::Op::kPush;
   std::uint64_t clock = 0;
   std::optional<double> learning_rate;
+  std::uint64_t read_updates = 0;  // proto::Request::read_updates
   absl::Time deadline;
 
   std::uint64_t sequence = 0;  // its number; 0: none yet

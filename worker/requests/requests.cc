@@ -8,6 +8,7 @@
 #include "runtime/base/format_duration.h"
 #include "worker/operations/answers.h"
 #include "worker/slicing/table_coding.h"
+#include "worker/slicing/updates_read.h"
 
 namespace leeway::worker {
 namespace {
@@ -74,6 +75,9 @@ void Requests::Submit(const std::shared_ptr<Operation>& operation, Pieces pieces
     request->op = operation->op;
     request->clock = operation->clock;
     request->learning_rate = learning_rate;
+    if (request->table->updates_read != nullptr && proto::HasPush(request->op)) {
+      request->read_updates = request->table->updates_read->Of(request->piece);
+    }
     request->deadline = operation->deadline;
     request->order = queues_.TakeOrder();
     request->priority = priority;

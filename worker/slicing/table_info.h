@@ -14,6 +14,7 @@ namespace leeway::worker {
 
 struct TableCoding;
 class LiveTableSettings;
+class UpdatesRead;
 
 struct TableInfo {
   std::uint32_t id = 0;
@@ -24,6 +25,7 @@ struct TableInfo {
   std::uint64_t message_bytes_max = 1ull << 30;  // one payload frame
   std::shared_ptr<TableCoding> coding;           // null: values are not encoded
   std::shared_ptr<LiveTableSettings> settings;   // null: `spec` holds in every clock
+  std::shared_ptr<UpdatesRead> updates_read;     // null: the table has no weights by staleness
 };
 
 }  // namespace leeway::worker

@@ -96,6 +96,8 @@ class ClientSessions {
   // The session keeps, or has just kept, an early request. When one of many connections goes, only
   // such sessions are looked at.
   void NoteEarly(const WorkerKey& worker) { early_from_.insert(worker); }
+  // Sessions that may keep early requests.
+  std::vector<WorkerKey> with_early() const { return {early_from_.begin(), early_from_.end()}; }
   // Drops what came early over that connection.
   void DropPeer(van::PeerId peer);
   // Forgets ticks that do not count yet, and calls `refuse(inbound)` for each request that came

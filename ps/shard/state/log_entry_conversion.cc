@@ -94,9 +94,24 @@ LogEntry HeldEntry(const Table& table, std::uint64_t clock, const Contribution& 
   return entry;
 }
 
-LogEntry PieceEntry(const Table& table, const FrozenPiece& piece) {
+LogEntry CollectedEntry(const Table& table, std::uint64_t block, std::uint64_t clock,
+                        std::uint32_t mean_of, std::uint32_t settings) {
+  LogEntry entry;
+  entry.header.kind = proto::LogEntryKind::kCollected;
+  entry.header.table = table.id();
+  entry.header.block = block;
+  entry.header.clock = clock;
+  entry.header.mean_of = mean_of;
+  entry.header.table_settings = settings;
+  return entry;
+}
+
+LogEntry PieceEntry(const Table& table, const FrozenPiece& piece, std::uint64_t clock) {
   LogEntry entry = EntryFor(proto::LogEntryKind::kTransferPiece, table);
   PutRows(piece, piece.dtype, &entry);
+  entry.header.dtype = piece.dtype;
+  entry.header.clock = clock;
+  entry.header.pushes = piece.collected;
   entry.header.state_slots = piece.state_slots;
   entry.header.version = piece.version;
   entry.payload.push_back(piece.state);
@@ -148,6 +163,7 @@ FrozenPiece ToPiece(const LogEntry& entry) {
   piece.elements = entry.header.elements;
   piece.state_slots = entry.header.state_slots;
   piece.version = entry.header.version;
+  piece.collected = entry.header.pushes;
   piece.state = entry.payload[next++];
   piece.steps = entry.payload[next];
   return piece;

@@ -8,7 +8,9 @@
 #ifndef LEEWAY_PS_SHARD_STATE_SHARD_STATE_H_
 #define LEEWAY_PS_SHARD_STATE_SHARD_STATE_H_
 
+#include <algorithm>
 #include <cstdint>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -47,6 +49,17 @@ struct ShardState {
   std::vector<proto::ClientSession> ExportSessions() const {
     return sessions.Export(closed, /*with_held=*/false);
   }
+  // Of a table whose clocks a count of workers closes: those below it have closed.
+  std::uint64_t& ClosedOf(const Table& table) {
+    const auto found = closed_of.find(table.id());
+    if (found != closed_of.end()) return found->second;
+    const std::uint64_t reached = table.newest_settings().policy.Closed(clocks);
+    return closed_of[table.id()] = std::max(context->start_clock, reached);
+  }
+  // What a table's policy is told of pushes and pulls: the clocks below it have closed.
+  std::uint64_t ClosedFor(const Table& table) {
+    return table.closes_by_count() ? ClosedOf(table) : closed;
+  }
   // Counts an update that overflowed (ShardStore::TakeOverflow).
   void CountOverflow(ShardStore* store) const {
     if (store->TakeOverflow()) ++context->counters->overflows;
@@ -62,9 +75,10 @@ struct ShardState {
 
   ShardStores stores;
   WorkerClocks clocks;
-  ClientSessions sessions;         // what waits in them is the head's alone
-  std::uint64_t closed;            // clocks below it have closed, for good
-  std::uint64_t index = 0;         // of the last log entry that was applied
+  ClientSessions sessions;                           // what waits in them is the head's alone
+  std::uint64_t closed;                              // clocks below it have closed, for good
+  std::map<std::uint32_t, std::uint64_t> closed_of;  // by table: ClosedOf
+  std::uint64_t index = 0;                           // of the last log entry that was applied
   std::uint64_t pushed_until = 0;  // pushes that were applied at once are of clocks below it
   // Of a head that took over from another: until then workers send again what that one had held.
   absl::Time grace_until = absl::InfinitePast();

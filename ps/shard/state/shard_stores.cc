@@ -5,23 +5,27 @@
 #include "ps/store/factory/new_shard_store.h"
 #include "ps/store/feedback.h"
 #include "runtime/base/random.h"
+#include "runtime/base/status_macros.h"
 
 namespace leeway::ps {
 
 ShardStore* ShardStores::Of(const Table& table) {
   std::unique_ptr<ShardStore>& store = stores_[table.id()];
   if (store == nullptr) {
-    const StoreContext context{.table = table.id(),
-                               .shard = shard_,
-                               .num_shards = context_->num_shards,
-                               .block_bytes = context_->block_bytes,
-                               .pull_bytes_max = context_->message_bytes_max,
-                               .pool = &context_->pool,
-                               .memory = context_->table_memory,
-                               .hash_seed = context_->loop->Random()};
-    store = NewShardStore(table.spec(), context, table.updater());
+    store = NewShardStore(table.spec(), ContextFor(table.id()), table.updater());
   }
   return store.get();
+}
+
+StoreContext ShardStores::ContextFor(std::uint32_t table) const {
+  return {.table = table,
+          .shard = shard_,
+          .num_shards = context_->num_shards,
+          .block_bytes = context_->block_bytes,
+          .pull_bytes_max = context_->message_bytes_max,
+          .pool = &context_->pool,
+          .memory = context_->table_memory,
+          .hash_seed = context_->loop->Random()};
 }
 
 ShardStore* ShardStores::Of(const Table& table, const PreparedTableSettings& settings) {
@@ -34,8 +38,41 @@ ShardStore* ShardStores::Of(const Table& table, const PreparedTableSettings& set
   return store;
 }
 
+CollectedPushes& ShardStores::CollectedOf(const Table& table) {
+  const auto found = collected_.find(table.id());
+  if (found != collected_.end()) return found->second;
+  return collected_.try_emplace(table.id(), table.spec(), ContextFor(table.id())).first->second;
+}
+
+absl::Status ShardStores::ApplyCollected(const Table& table, const PreparedTableSettings& settings,
+                                         std::uint64_t block, std::uint32_t mean_of) {
+  ++updates_[table.id()];
+  return Of(table, settings)->ApplyAggregate(CollectedOf(table).Take(block, mean_of));
+}
+
+absl::Status ShardStores::Apply(const Table& table, const PreparedTableSettings& settings,
+                                const PushView& push, double weight, bool* nonfinite) {
+  ShardStore* const store = Of(table, settings);
+  if (table.is_weighted()) ++updates_[table.id()];
+  if (weight == 1) return nonfinite == nullptr ? store->Apply(push) : store->Apply(push, nonfinite);
+  LEEWAY_ASSIGN_OR_RETURN(const AggregatedPush weighted,
+                          Weighted(*store, table.spec().dtype, push, weight));
+  return store->ApplyAggregate(weighted);
+}
+
+std::uint64_t ShardStores::UpdatesOf(const Table& table, std::uint64_t block) const {
+  if (table.spec().kind == TableKind::kDense) {
+    const auto store = stores_.find(table.id());
+    return store == stores_.end() ? 0 : store->second->StepsOf(block);
+  }
+  const auto found = updates_.find(table.id());
+  return found == updates_.end() ? 0 : found->second;
+}
+
 void ShardStores::Clear() {
   stores_.clear();
+  collected_.clear();
+  updates_.clear();
   settings_.clear();
 }
 
@@ -49,6 +86,10 @@ std::uint64_t ShardStores::Digest(std::uint64_t index) const {
     const std::uint64_t content = ps::Digest(store->Freeze().pieces);
     if (content == 0) continue;  // asked for, but never pushed to
     digest = runtime::StableHash(digest ^ runtime::StableHash(content ^ id));
+  }
+  for (const auto& [id, collected] : collected_) {
+    const std::uint64_t content = ps::Digest(collected.Freeze());
+    if (content != 0) digest = runtime::StableHash(digest ^ runtime::StableHash(~content ^ id));
   }
   return digest;
 }

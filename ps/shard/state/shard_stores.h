@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "ps/shard/state/shard_context.h"
+#include "ps/store/factory/collected_pushes.h"
 #include "ps/store/shard_store.h"
 #include "ps/table/table.h"
 
@@ -25,6 +26,21 @@ class ShardStores {
   // From now on updated by those settings.
   ShardStore* Of(const Table& table, const PreparedTableSettings& settings);
   const ByTable& all() const { return stores_; }
+
+  // Of a table whose pushes are collected (Consistency::collects).
+  CollectedPushes& CollectedOf(const Table& table);
+  const std::map<std::uint32_t, CollectedPushes>& collected() const { return collected_; }
+  // Applies what is collected for that block (sparse: 0): its sum, divided by `mean_of`.
+  absl::Status ApplyCollected(const Table& table, const PreparedTableSettings& settings,
+                              std::uint64_t block, std::uint32_t mean_of);
+  // Applies one push, multiplied by `weight`; `nonfinite` as for ShardStore::Apply, may be null.
+  absl::Status Apply(const Table& table, const PreparedTableSettings& settings,
+                     const PushView& push, double weight, bool* nonfinite);
+  // The number of updates of the block, or of the sparse table here: what the staleness of a push
+  // is counted in. Of a table with weights.
+  std::uint64_t UpdatesOf(const Table& table, std::uint64_t block) const;
+  void SetUpdates(std::uint32_t table, std::uint64_t updates) { updates_[table] = updates; }
+
   // Before a state transfer.
   void Clear();
 
@@ -35,10 +51,14 @@ class ShardStores {
   std::uint64_t Digest(std::uint64_t index) const;
 
  private:
+  StoreContext ContextFor(std::uint32_t table) const;
+
   const std::uint32_t shard_;
   ShardContext* const context_;
   ByTable stores_;
-  std::map<std::uint32_t, std::uint32_t> settings_;  // by table: which the store uses; none: 0
+  std::map<std::uint32_t, CollectedPushes> collected_;  // by table
+  std::map<std::uint32_t, std::uint64_t> updates_;      // by table: of rows, where τ is asked for
+  std::map<std::uint32_t, std::uint32_t> settings_;     // by table: which the store uses; none: 0
 };
 
 }  // namespace leeway::ps

@@ -45,6 +45,8 @@ std::unique_ptr<Invariant> NewOwnWritesRead();
 std::unique_ptr<Invariant> NewStalenessBound();
 std::unique_ptr<Invariant> NewMonotonicReads();
 std::unique_ptr<Invariant> NewOpenClocksHidden();
+std::unique_ptr<Invariant> NewFewAreWaiting();
+std::unique_ptr<Invariant> NewDroppedIsSaid();
 std::unique_ptr<Invariant> NewOptimizerStates();
 std::unique_ptr<Invariant> NewVersionsRead(const VersionLedger* ledger);
 

@@ -175,5 +175,30 @@ TEST_F(InvariantsTest, OptimizerStates) {
   EXPECT_NE(states->Judge(read, history_), "");
 }
 
+TEST_F(InvariantsTest, FewCollectedPushesWait) {
+  const auto few = NewFewAreWaiting();
+  table_.spec.consistency = Consistency::FedBuff(2);
+  Push(0, 0, /*acknowledged=*/1);
+  Push(1, 0, /*acknowledged=*/2);
+  Push(1, 0, /*acknowledged=*/20);  // after the read was asked for
+  Read read = Ask(0);
+  EXPECT_THAT(few->Judge(read, history_), HasSubstr("2 acknowledged pushes"));
+  See(&read, 0, 0);
+  EXPECT_EQ(few->Judge(read, history_), "");
+  table_.spec.consistency = Consistency::Softsync(2);  // one push of two workers is an update
+  EXPECT_THAT(few->Judge(read, history_), HasSubstr("where 1 are an update"));
+}
+
+TEST_F(InvariantsTest, DroppedIsSaid) {
+  const auto said = NewDroppedIsSaid();
+  table_.spec.consistency = Consistency::Backup(1, 2, Consistency::Late::kDrop);
+  Push(1, 0, /*acknowledged=*/1);
+  history_.pushes(table_, 1)[0].dropped = 1;
+  Read read = Ask(1);
+  EXPECT_EQ(said->Judge(read, history_), "");
+  See(&read, 1, 0);
+  EXPECT_THAT(said->Judge(read, history_), HasSubstr("lacks 0 places"));
+}
+
 }  // namespace
 }  // namespace leeway::simulation

@@ -1,0 +1,309 @@
+// Tables whose pushes are collected, weighted, or dropped, and pulls that do not go by the slowest
+// worker (docs/consistency.md).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "ps/testing/test_support.h"
+
+namespace leeway::ps {
+namespace {
+
+using absl::StatusCode;
+using testing::Each;
+using testing::HasSubstr;
+
+TableSpec TableOf(const char* consistency, Aggregate aggregate = Aggregate::kSum) {
+  TableSpec spec = AddTable("w", Consistency::Parse(consistency).value());
+  spec.aggregate = aggregate;
+  return spec;
+}
+
+// ---- backup workers ----
+
+TEST(BackupWorkers, AClockClosesWhenSoManyHaveEndedIt) {
+  Bench bench({.num_workers = 3, .num_shards = 1});
+  const std::uint32_t table = bench.Install(TableOf("backup:2/3"));
+  EXPECT_TRUE(bench.PushNow(0, table, 0, 1).ok());
+  EXPECT_TRUE(bench.PushNow(1, table, 0, 2).ok());
+  bench.Tick(0, 1);
+  bench.Take(0);
+  EXPECT_THAT(bench.PullNow(2, table, 0), Each(0));
+  bench.Send(0, bench.DensePull(0, table, 1));
+  EXPECT_FALSE(bench.GotReply(0));
+  bench.Tick(1, 1);
+  const Answer answer = bench.TakeReply(0);
+  EXPECT_THAT(answer.floats(), Each(3));
+  EXPECT_EQ(answer.reply().slowest_clock, 1u);
+  EXPECT_EQ(answer.reply().staleness, 0u);
+}
+
+TEST(BackupWorkers, APushThatComesLateCountsInTheNextClock) {
+  Bench bench({.num_workers = 3, .num_shards = 1});
+  const std::uint32_t table = bench.Install(TableOf("backup:2/3"));
+  for (const std::uint32_t rank : {0u, 1u}) {
+    EXPECT_TRUE(bench.PushNow(rank, table, 0, 1).ok());
+    bench.Tick(rank, 1);
+    bench.Take(rank);
+  }
+  EXPECT_TRUE(bench.PushNow(2, table, 0, 10).ok());
+  EXPECT_THAT(bench.PullNow(0, table, 1), Each(12));
+  EXPECT_EQ(bench.counters().late_pushes, 1u);
+}
+
+TEST(BackupWorkers, APushThatComesLateIsDroppedWhereTheTableSaysSo) {
+  Bench bench({.num_workers = 3, .num_shards = 1});
+  const std::uint32_t table = bench.Install(TableOf("backup:2/3,drop"));
+  for (const std::uint32_t rank : {0u, 1u}) {
+    EXPECT_TRUE(bench.PushNow(rank, table, 0, 1).ok());
+    bench.Tick(rank, 1);
+    bench.Take(rank);
+  }
+  const proto::Request late = bench.DensePush(2, table, 0);
+  for (int again = 0; again < 2; ++again) {
+    bench.Send(2, late, Bench::Filled(10));
+    const absl::Status told = bench.TakeReply(2).reply().result;
+    EXPECT_EQ(told.code(), StatusCode::kCancelled);
+    EXPECT_THAT(std::string(told.message()), HasSubstr("clock 1 is open"));
+  }
+  EXPECT_THAT(bench.PullNow(0, table, 1), Each(2));
+  EXPECT_EQ(bench.counters().late_dropped, 1u);
+  // It goes on in the clock that is open.
+  bench.Tick(2, 1);
+  bench.Take(2);
+  EXPECT_TRUE(bench.PushNow(2, table, 1, 5).ok());
+  bench.Tick(2, 2);
+  bench.Tick(0, 2);
+  bench.Take(0);
+  EXPECT_THAT(bench.PullNow(0, table, 2), Each(7));
+}
+
+TEST(BackupWorkers, AMeanDividesByTheCount) {
+  Bench bench({.num_workers = 3, .num_shards = 1});
+  const std::uint32_t table = bench.Install(TableOf("backup:2/3", Aggregate::kMean));
+  EXPECT_TRUE(bench.PushNow(0, table, 0, 8).ok());
+  EXPECT_TRUE(bench.PushNow(1, table, 0, 4).ok());
+  bench.Tick(0, 1);
+  bench.Tick(1, 1);
+  bench.Take(0);
+  EXPECT_THAT(bench.PullNow(0, table, 1), Each(6));
+  EXPECT_TRUE(bench.PushNow(2, table, 0, 2).ok());  // late
+  EXPECT_THAT(bench.PullNow(0, table, 1), Each(7));
+}
+
+// A worker that does not pull runs ahead: its pushes wait for their clocks, and all behind them.
+TEST(BackupWorkers, APushOfALaterClockWaitsUntilThatIsOpen) {
+  Bench bench({.num_workers = 3, .num_shards = 1});
+  const std::uint32_t table = bench.Install(TableOf("backup:2/3"));
+  const std::uint32_t other = bench.Install(AddTable("v", Consistency::Asp()));
+  EXPECT_TRUE(bench.PushNow(0, table, 0, 1).ok());
+  bench.Tick(0, 1);
+  bench.Take(0);
+  const proto::Request ahead = bench.DensePush(0, table, 1);
+  bench.Send(0, ahead, Bench::Filled(10));
+  bench.Tick(0, 2);
+  bench.Send(0, bench.DensePush(0, other, 2), Bench::Filled(1));
+  EXPECT_TRUE(bench.Take(0).empty());
+  EXPECT_TRUE(bench.PushNow(1, table, 0, 2).ok());
+  bench.Tick(1, 1);  // clock 0 closes
+  EXPECT_THAT(bench.PullNow(1, table, 1), Each(3));
+  std::size_t replies = 0;
+  for (const Answer& answer : bench.Take(0)) {
+    replies += std::holds_alternative<proto::Reply>(answer.message);
+  }
+  EXPECT_EQ(replies, 2u);
+  bench.Tick(1, 2);
+  bench.Take(1);
+  EXPECT_THAT(bench.PullNow(1, table, 2), Each(13));
+}
+
+// Ticks are cumulative, so that of two clocks only the last tick comes: the push that waits says
+// that its worker has ended the clocks before.
+TEST(BackupWorkers, AWorkerThatRunsFarAheadWaitsForNothingOfItsOwn) {
+  Bench bench({.num_workers = 3, .num_shards = 1});
+  const std::uint32_t table = bench.Install(TableOf("backup:2/3"));
+  for (std::uint64_t clock = 0; clock < 3; ++clock) {
+    bench.Send(0, bench.DensePush(0, table, clock), Bench::Filled(1));
+    bench.Tick(0, clock + 1);
+  }
+  EXPECT_EQ(bench.counters().pushes_applied, 0u);
+  bench.Tick(1, 3);
+  bench.Take(0);
+  bench.Take(1);
+  EXPECT_THAT(bench.PullNow(0, table, 3), Each(3));
+  EXPECT_EQ(bench.counters().pushes_applied, 3u);
+}
+
+TEST(BackupWorkers, WithNobodyLeftAllThatIsCollectedIsApplied) {
+  Bench bench({.num_workers = 2, .num_shards = 1});
+  const std::uint32_t table = bench.Install(TableOf("backup:2/2"));
+  const std::uint32_t other = bench.Install(TableOf("fedbuff:9"));
+  EXPECT_TRUE(bench.PushNow(0, table, 0, 1).ok());
+  EXPECT_TRUE(bench.PushNow(0, other, 0, 2).ok());
+  bench.SetState(1, proto::WorkerState::kLeft);
+  bench.SetState(0, proto::WorkerState::kLeft);
+  EXPECT_EQ(bench.counters().pushes_applied, 2u);
+}
+
+// ---- by arrivals ----
+
+TEST(Softsync, AnUpdateHasTheWorkersByNPushes) {
+  Bench bench({.num_workers = 4, .num_shards = 1});
+  const std::uint32_t table = bench.Install(TableOf("softsync:2", Aggregate::kMean));
+  EXPECT_TRUE(bench.PushNow(0, table, 0, 2).ok());
+  EXPECT_THAT(bench.PullNow(1, table, 0), Each(0));
+  EXPECT_TRUE(bench.PushNow(0, table, 1, 4).ok());  // from whomever
+  EXPECT_THAT(bench.PullNow(1, table, 0), Each(3));
+  EXPECT_TRUE(bench.PushNow(3, table, 0, 8, /*block=*/1).ok());
+  EXPECT_THAT(bench.PullNow(1, table, 0, /*block=*/1), Each(0));
+  // With two workers gone each push is an update.
+  bench.SetState(1, proto::WorkerState::kLeft);
+  bench.SetState(2, proto::WorkerState::kDead);
+  EXPECT_TRUE(bench.PushNow(0, table, 2, 10).ok());
+  EXPECT_THAT(bench.PullNow(0, table, 2), Each(13));
+}
+
+TEST(FedBuff, AnUpdateHasSoManyPushes) {
+  Bench bench({.num_workers = 2, .num_shards = 1});
+  const std::uint32_t table = bench.Install(TableOf("fedbuff:3", Aggregate::kMean));
+  for (int push = 0; push < 2; ++push) EXPECT_TRUE(bench.PushNow(0, table, 0, 3).ok());
+  EXPECT_THAT(bench.PullNow(1, table, 0), Each(0));
+  EXPECT_TRUE(bench.PushNow(1, table, 0, 6).ok());
+  EXPECT_THAT(bench.PullNow(1, table, 0), Each(4));
+  EXPECT_EQ(bench.counters().pushes_collected, 3u);
+  EXPECT_EQ(bench.counters().pushes_applied, 3u);
+}
+
+TEST(FedBuff, ItsUpdateIsOneStepOfTheUpdater) {
+  Bench bench({.num_workers = 2, .num_shards = 1});
+  TableSpec spec = TableOf("fedbuff:2");
+  spec.updater = {.name = "momentum", .parameters = {{"learning_rate", 0.5}, {"momentum", 0.5}}};
+  const std::uint32_t table = bench.Install(spec);
+  for (int push = 0; push < 4; ++push) EXPECT_TRUE(bench.PushNow(0, table, 0, 1).ok());
+  // v = 2, w = -1; v = 0.5 * 2 + 2 = 3, w = -2.5.
+  EXPECT_THAT(bench.PullNow(1, table, 0), Each(-2.5f));
+}
+
+TEST(FedBuff, APushWithARateOfItsOwnIsRefused) {
+  Bench bench({.num_workers = 2, .num_shards = 1});
+  const std::uint32_t table = bench.Install(TableOf("fedbuff:2"));
+  proto::Request push = bench.DensePush(0, table, 0);
+  push.has_learning_rate = true;
+  push.learning_rate = 0.1;
+  bench.Send(0, push, Bench::Filled(1));
+  EXPECT_EQ(bench.TakeReply(0).reply().result.code(), StatusCode::kInvalidArgument);
+}
+
+// ---- weights by staleness ----
+
+TEST(Weights, APushIsMultipliedByWhatItsStalenessSays) {
+  Bench bench({.num_workers = 2, .num_shards = 1});
+  const std::uint32_t table = bench.Install(TableOf("asp,weight=1/tau"));
+  bench.Send(0, bench.DensePull(0, table, 0));
+  const std::uint64_t read = bench.TakeReply(0).reply().updates;
+  EXPECT_EQ(read, 0u);
+  for (int push = 0; push < 4; ++push) {  // each computed from the newest
+    proto::Request fresh = bench.DensePush(1, table, 0);
+    fresh.read_updates = read + static_cast<std::uint64_t>(push);
+    bench.Send(1, fresh, Bench::Filled(1));
+    EXPECT_TRUE(bench.TakeReply(1).reply().result.ok());
+  }
+  EXPECT_THAT(bench.PullNow(1, table, 0), Each(4));
+  proto::Request stale = bench.DensePush(0, table, 0);  // τ = 4
+  stale.read_updates = read;
+  bench.Send(0, stale, Bench::Filled(8));
+  EXPECT_TRUE(bench.TakeReply(0).reply().result.ok());
+  bench.Send(0, bench.DensePull(0, table, 0));
+  const Answer answer = bench.TakeReply(0);
+  EXPECT_THAT(answer.floats(), Each(6));
+  EXPECT_EQ(answer.reply().updates, 5u);
+  const auto status = nlohmann::json::parse(bench.thread().StatusJson());
+  EXPECT_EQ(status["tables"][0]["push_staleness"], nlohmann::json({{"0", 4}, {"4", 1}}));
+}
+
+TEST(Weights, APushBeyondTheCutOffIsDropped) {
+  Bench bench({.num_workers = 2, .num_shards = 1});
+  const std::uint32_t table = bench.Install(TableOf("asp,weight=cutoff:1"));
+  for (const StatusCode told : {StatusCode::kOk, StatusCode::kOk, StatusCode::kCancelled}) {
+    EXPECT_EQ(bench.PushNow(0, table, 0, 1).code(), told);  // τ = 0, 1, 2
+  }
+  EXPECT_THAT(bench.PullNow(1, table, 0), Each(2));
+}
+
+TEST(Weights, CollectedPushesHaveTheirOwn) {
+  Bench bench({.num_workers = 2, .num_shards = 1});
+  const std::uint32_t table = bench.Install(TableOf("fedbuff:2,weight=table:1/0.5"));
+  for (int push = 0; push < 3; ++push) EXPECT_TRUE(bench.PushNow(0, table, 0, 1).ok());
+  proto::Request fresh = bench.DensePush(0, table, 0);
+  fresh.read_updates = 1;
+  bench.Send(0, fresh, Bench::Filled(1));
+  bench.TakeReply(0);
+  EXPECT_THAT(bench.PullNow(1, table, 0), Each(2 + 0.5f + 1));
+}
+
+TEST(Weights, AWorkerThatSaysItReadUpdatesThatAreStillToComeIsRefused) {
+  Bench bench({.num_workers = 2, .num_shards = 1});
+  const std::uint32_t table = bench.Install(TableOf("asp,weight=1/tau"));
+  proto::Request lie = bench.DensePush(0, table, 0);
+  lie.read_updates = 7;
+  bench.Send(0, lie, Bench::Filled(1));
+  const absl::Status told = bench.TakeReply(0).reply().result;
+  EXPECT_EQ(told.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(told.message()), HasSubstr("computed from values with 7 updates"));
+}
+
+// ---- pulls ----
+
+TEST(Psp, APullWaitsForItsSampleAlone) {
+  Bench bench({.num_workers = 4, .num_shards = 1});
+  const std::uint32_t all = bench.Install(TableOf("psp:0/3"));
+  const std::uint32_t one = bench.Install(TableOf("psp:0/1"));
+  for (const std::uint32_t rank : {0u, 1u, 2u}) {
+    for (std::uint64_t clock = 1; clock <= 20; ++clock) bench.Tick(rank, clock);
+    bench.Take(rank);
+  }
+  bench.Send(0, bench.DensePull(0, all, 20));
+  EXPECT_FALSE(bench.GotReply(0));
+  bench.Tick(3, 20);
+  EXPECT_THAT(bench.TakeReply(0).floats(), Each(0));
+  int served = 0;
+  for (std::uint64_t clock = 21; clock < 51; ++clock) {
+    for (const std::uint32_t rank : {0u, 1u, 2u}) {
+      bench.Tick(rank, clock);
+      bench.Take(rank);
+    }
+    bench.Send(0, bench.DensePull(0, one, clock));
+    served += bench.GotReply(0);
+    bench.Take(0);
+  }
+  EXPECT_GT(served, 10);  // two of three samples have not the slow one
+  EXPECT_LT(served, 29);
+}
+
+TEST(Dssp, AFastWorkerGoesBeyondTheLowerBoundWhereThatMakesItWaitLess) {
+  Bench bench({.num_workers = 2, .num_shards = 1});
+  const std::uint32_t table = bench.Install(TableOf("dssp:1-4"));
+  EXPECT_THAT(bench.PullNow(0, table, 0), Each(0));
+  // The slow one takes 40 ms for an iteration, the fast one 10.
+  bench.Tick(1, 1);
+  for (std::uint64_t clock = 1; clock <= 4; ++clock) {
+    bench.world().RunFor(absl::Milliseconds(10));
+    if (clock == 4) bench.Tick(1, 2);
+    bench.world().RunFor(absl::Milliseconds(clock == 4 ? 10 : 0));
+    bench.Tick(0, clock);
+    bench.Take(0);
+  }
+  bench.Take(1);
+  EXPECT_THAT(bench.PullNow(0, table, 4), Each(0));  // 2 ahead
+  bench.world().RunFor(absl::Milliseconds(10));
+  for (const std::uint64_t clock : {5u, 6u, 7u}) bench.Tick(0, clock);
+  bench.Take(0);
+  bench.Send(0, bench.DensePull(0, table, 7));  // 5 ahead
+  EXPECT_FALSE(bench.GotReply(0));
+  bench.Tick(1, 6);
+  EXPECT_THAT(bench.TakeReply(0).floats(), Each(0));
+}
+
+}  // namespace
+}  // namespace leeway::ps
