@@ -29,6 +29,7 @@ CodecList SketchCodecs();     // sketch
 CodecList SparseCodecs();     // sparse
 CodecList HalfCodecs();       // fp16, bf16
 CodecList Fp8Codecs();        // fp8
+CodecList Fp4Codecs();        // fp4
 CodecList Int8Codecs();       // int8
 CodecList ZstdCodecs();       // zstd
 

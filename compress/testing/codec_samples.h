@@ -61,6 +61,8 @@ inline std::vector<CodecSample> CodecSamples() {
       {.text = "bf16", .non_finite = kPassed},
       {.text = "fp8"},
       {.text = "fp8:e5m2,group=64"},
+      {.text = "fp4"},
+      {.text = "fp4:group=64"},
       {.text = "int8"},
       {.text = "int8:stochastic=1", .random = true},
       {.text = "sparse", .non_finite = kPassed},

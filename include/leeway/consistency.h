@@ -3,9 +3,10 @@
 //
 // One value says all of it, and one text does: BSP "bsp", SSP "ssp:3", ASP "asp", backup workers
 // "backup:14/16,drop", DSSP "dssp:1-8", PSP "psp:3/8", n-softsync "softsync:4", FedBuff
-// "fedbuff:10"; weights by staleness behind a comma, as in "asp,weight=1/tau". The text is the
-// same on the command line, in manifests and in status. docs/consistency.md has each rule, its
-// paper and what it promises.
+// "fedbuff:10"; weights by staleness and delay compensation behind a comma, as in
+// "asp,weight=1/tau" and "asp,dc=0.04" or "asp,dc=adaptive:2/0.95". The text is the same on the
+// command line, in manifests and in status. docs/consistency.md has each rule, its paper and what
+// it promises.
 #ifndef LEEWAY_CONSISTENCY_H_
 #define LEEWAY_CONSISTENCY_H_
 
@@ -58,6 +59,10 @@ struct Consistency {
   double a = 0;
   double b = 0;
   std::vector<double> weights = {};
+  // Delay compensation (DC-ASGD: Zheng et al., ICML 2017) of pushes, which are gradients: λ, or λ₀
+  // where `compensation_decay`, the m of its adaptive form, is above 0. 0: none.
+  double compensation = 0;
+  double compensation_decay = 0;
 
   static Consistency Bsp() { return {}; }
   static Consistency Ssp(std::uint64_t staleness_clocks) { return {.staleness = staleness_clocks}; }
@@ -92,6 +97,7 @@ struct Consistency {
   bool closes_clocks() const { return is_bsp() || rule == Rule::kBackup; }
   // Whether τ decides anything.
   bool is_weighted() const { return weight != Weight::kOne; }
+  bool is_compensated() const { return compensation != 0; }
 
   // INVALID_ARGUMENT names the field, its value and what it may be.
   absl::Status Validate() const;

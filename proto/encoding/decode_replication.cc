@@ -133,7 +133,8 @@ absl::Status ReadTarget(const wire::Replicate& from, Replicate* to) {
   LEEWAY_RETURN_IF_ERROR(CheckRange("version", to->version, 0, has.state ? kAny : 0));
   LEEWAY_RETURN_IF_ERROR(ReadCollected(from, to));
   LEEWAY_RETURN_IF_ERROR(ReadLearningRate(from, to));
-  return CheckRange("has_learning_rate", to->has_learning_rate, 0, has.rate);
+  const bool rate = has.rate || to->pushes != 0;
+  return CheckRange("has_learning_rate", to->has_learning_rate, 0, rate);
 }
 
 absl::Status TakePayload(const Replicate& entry, Input& in) {

@@ -18,7 +18,7 @@ namespace {
 
 constexpr absl::string_view kForms =
     "may be bsp, ssp:S, asp, backup:K/N, dssp:LOW-HIGH, psp:S/SAMPLE, softsync:N or fedbuff:K, and "
-    "then \",drop\", \",wait\" or \",weight=…\" (docs/consistency.md)";
+    "then \",drop\", \",wait\", \",weight=…\" or \",dc=…\" (docs/consistency.md)";
 
 // Digits and nothing else.
 template <class Number>
@@ -98,7 +98,18 @@ bool ReadWeight(absl::string_view text, Consistency* to) {
   return true;
 }
 
+bool ReadCompensation(absl::string_view text, Consistency* to) {
+  if (!absl::ConsumePrefix(&text, "adaptive:")) return ReadFraction(text, &to->compensation);
+  const std::pair<absl::string_view, absl::string_view> parts =
+      absl::StrSplit(text, absl::MaxSplits('/', 1));
+  return ReadFraction(parts.first, &to->compensation) &&
+         ReadFraction(parts.second, &to->compensation_decay);
+}
+
 bool ReadOption(absl::string_view text, Consistency* to) {
+  if (!to->is_compensated() && absl::ConsumePrefix(&text, "dc=")) {
+    return ReadCompensation(text, to) && to->is_compensated();
+  }
   if (text == "drop" && to->late == Consistency::Late::kApply) {
     to->late = Consistency::Late::kDrop;
     return true;
@@ -204,6 +215,27 @@ absl::Status CheckEnumField(absl::string_view field, Enum value, Enum last) {
                     static_cast<unsigned>(last));
 }
 
+absl::Status CheckCompensation(const Consistency& is) {
+  const bool in_range = is.compensation >= 0 && std::isfinite(is.compensation) &&
+                        is.compensation_decay >= 0 && is.compensation_decay < 1 &&
+                        (is.compensation > 0 || is.compensation_decay == 0);
+  if (!in_range) {
+    return WrongField("compensation is ", is.compensation, " and its decay ", is.compensation_decay,
+                      ", may be 0 or more, and from 0 to below 1");
+  }
+  if (is.is_compensated() && (is.is_bsp() || is.collects())) {
+    return WrongField("compensation is of pushes that take effect when they come, one by one");
+  }
+  return absl::OkStatus();
+}
+
+std::string CompensationText(const Consistency& is) {
+  using proto::Exact;
+  if (!is.is_compensated()) return "";
+  if (is.compensation_decay == 0) return absl::StrCat(",dc=", Exact(is.compensation));
+  return absl::StrCat(",dc=adaptive:", Exact(is.compensation), "/", Exact(is.compensation_decay));
+}
+
 std::string RuleText(const Consistency& is) {
   using Rule = Consistency::Rule;
   switch (is.rule) {
@@ -257,6 +289,7 @@ absl::Status Consistency::Validate() const {
   LEEWAY_RETURN_IF_ERROR(CheckCount(*this));
   LEEWAY_RETURN_IF_ERROR(CheckStaleness(*this));
   LEEWAY_RETURN_IF_ERROR(CheckBackup(*this));
+  LEEWAY_RETURN_IF_ERROR(CheckCompensation(*this));
   return CheckWeight(*this);
 }
 
@@ -275,7 +308,8 @@ absl::StatusOr<Consistency> Consistency::Parse(absl::string_view text) {
 
 std::string Consistency::ToString() const {
   return absl::StrCat(RuleText(*this), late == Late::kDrop ? ",drop" : "",
-                      when_short == Short::kWait ? ",wait" : "", WeightText(*this));
+                      when_short == Short::kWait ? ",wait" : "", WeightText(*this),
+                      CompensationText(*this));
 }
 
 }  // namespace leeway

@@ -30,7 +30,8 @@ TEST(ConsistencyTest, ReadsBackEveryForm) {
        {"backup:14/16", "backup:1/1,drop", "backup:14/16,drop,wait", "dssp:1-8", "dssp:0-0",
         "psp:3/8", "psp:0/1", "softsync:4", "fedbuff:10", "asp,weight=1/tau",
         "ssp:3,weight=poly:0.5", "asp,weight=hinge:10/4", "dssp:1-8,weight=cutoff:16",
-        "fedbuff:10,weight=table:1/0.5/0.25/0", "softsync:4,weight=1/tau"}) {
+        "fedbuff:10,weight=table:1/0.5/0.25/0", "softsync:4,weight=1/tau", "asp,dc=0.04",
+        "ssp:3,dc=adaptive:2/0.95", "asp,weight=1/tau,dc=0.04"}) {
     const auto parsed = Consistency::Parse(text);
     ASSERT_TRUE(parsed.ok()) << parsed.status();
     EXPECT_EQ(parsed->ToString(), text);
@@ -98,6 +99,15 @@ TEST(ConsistencyTest, RefusesEverythingElse) {
                            "asp,weight=1/tau,weight=1/tau",
                            "bsp,weight=1/tau",
                            "backup:2/3,weight=1/tau",
+                           "asp,dc=",
+                           "asp,dc=0",
+                           "asp,dc=-1",
+                           "asp,dc=inf",
+                           "bsp,dc=1",
+                           "softsync:4,dc=1",
+                           "asp,dc=adaptive:1",
+                           "asp,dc=adaptive:1/1",
+                           "asp,dc=1,dc=1",
                            "asp,",
                            ",",
                            "asp,,weight=1/tau"}) {

@@ -66,8 +66,9 @@ absl::Status CheckRowWidth(const TableSpec& spec) {
 
 // True for built-in updaters that compute with fractions. Servers check the other updaters.
 bool NeedsFractions(absl::string_view updater) {
-  constexpr absl::string_view kUpdaters[] = {"sgd",     "momentum", "nesterov", "adagrad",
-                                             "rmsprop", "adam",     "adamw",    "ftrl"};
+  constexpr absl::string_view kUpdaters[] = {"sgd",     "momentum", "nesterov",
+                                             "adagrad", "rmsprop",  "adam",
+                                             "adamw",   "ftrl",     "delayed_nesterov"};
   return absl::c_linear_search(kUpdaters, updater);
 }
 
@@ -184,7 +185,8 @@ absl::Status CheckInitializer(const TableSpec& spec) {
 absl::Status CheckConsistency(const TableSpec& spec) {
   const Consistency& consistency = spec.consistency;
   LEEWAY_RETURN_IF_ERROR(consistency.Validate());
-  const bool adds_up = consistency.collects() || consistency.is_weighted();
+  const bool adds_up =
+      consistency.collects() || consistency.is_weighted() || consistency.is_compensated();
   const auto with = [&](const auto&... what) {
     return Wrong("consistency is ", consistency.ToString(), " and ", what...);
   };
@@ -193,6 +195,13 @@ absl::Status CheckConsistency(const TableSpec& spec) {
   }
   if (consistency.collects() && spec.kind == TableKind::kRagged) {
     return with("kind ragged; rows of which two pushes give different widths are not added up");
+  }
+  if (consistency.is_compensated() &&
+      (spec.kind != TableKind::kDense ||
+       (spec.dtype != DType::kFloat32 && spec.dtype != DType::kFloat64))) {
+    return with(
+        "a table of another kind than dense float32 or float64; only such pushes are "
+        "compensated for their delay");
   }
   if (consistency.is_weighted() && IsInteger(spec.dtype)) {
     return with("dtype ", Name(spec.dtype), "; integers are not multiplied by a weight");

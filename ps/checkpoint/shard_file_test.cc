@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
@@ -163,6 +164,51 @@ TEST_F(ShardFileTest, NamesOfTensorsComeBack) {
                             "table/w/rows/01/keys", "table/w/rows/-1/keys", "table/w/row/1/keys"}) {
     EXPECT_FALSE(ParseTensorName(wrong).ok()) << wrong;
   }
+}
+
+// The tensors of a piece, by part.
+std::map<std::string, PieceTensor> PartsOf(const TableSpec& spec, const FrozenPiece& piece) {
+  std::map<std::string, PieceTensor> parts;
+  for (PieceTensor& tensor : ToTensors(spec, 3, piece)) {
+    const auto name = ParseTensorName(tensor.info.name);
+    EXPECT_TRUE(name.ok()) << name.status();
+    EXPECT_TRUE(name->collected);
+    EXPECT_EQ(name->dense, spec.kind == TableKind::kDense);
+    EXPECT_EQ(name->index, spec.kind == TableKind::kDense ? piece.block : 3);
+    tensor.info.end = tensor.bytes.size();
+    parts[name->part] = std::move(tensor);
+  }
+  return parts;
+}
+
+TEST(CollectedPiecesTest, ComeBackAsTheyWere) {
+  TableSpec spec = TableSpec::Dense("w", {100}, DType::kFloat16);
+  spec.consistency = Consistency::FedBuff(4);
+  const std::vector<float> values = {1, 2, 3};
+  const std::uint64_t steps = 2;
+  const FrozenPiece piece{.kind = TableKind::kDense,
+                          .dtype = DType::kFloat32,
+                          .block = 7,
+                          .elements = 3,
+                          .values = runtime::Buffer::CopyOf(values.data(), 12),
+                          .steps = runtime::Buffer::CopyOf(&steps, 8),
+                          .collected = 2};
+  const auto parts = PartsOf(spec, piece);
+  const auto back = ToCollectedPiece(spec, 7, parts);
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(back->collected, 2u);
+  EXPECT_EQ(back->block, 7u);
+  EXPECT_EQ(Digest({&*back, 1}), Digest({&piece, 1}));
+
+  TableSpec other = spec;
+  other.consistency = Consistency::Asp();
+  EXPECT_FALSE(ToCollectedPiece(other, 7, parts).ok());
+  auto none = parts;
+  const std::uint64_t zero = 0;
+  none["pushes"].bytes = runtime::Buffer::CopyOf(&zero, 8);
+  EXPECT_FALSE(ToCollectedPiece(spec, 7, none).ok());
+  none.erase("pushes");
+  EXPECT_FALSE(ToCollectedPiece(spec, 7, none).ok());
 }
 
 }  // namespace

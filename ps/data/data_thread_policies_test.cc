@@ -185,14 +185,19 @@ TEST(FedBuff, ItsUpdateIsOneStepOfTheUpdater) {
   EXPECT_THAT(bench.PullNow(1, table, 0), Each(-2.5f));
 }
 
-TEST(FedBuff, APushWithARateOfItsOwnIsRefused) {
+TEST(FedBuff, TheLastRateCounts) {
   Bench bench({.num_workers = 2, .num_shards = 1});
-  const std::uint32_t table = bench.Install(TableOf("fedbuff:2"));
-  proto::Request push = bench.DensePush(0, table, 0);
-  push.has_learning_rate = true;
-  push.learning_rate = 0.1;
-  bench.Send(0, push, Bench::Filled(1));
-  EXPECT_EQ(bench.TakeReply(0).reply().result.code(), StatusCode::kInvalidArgument);
+  TableSpec spec = TableOf("fedbuff:3");
+  spec.updater = {.name = "sgd", .parameters = {{"learning_rate", 1}}};
+  const std::uint32_t table = bench.Install(spec);
+  for (const double rate : {0.5, 0.25, 0.0}) {
+    proto::Request push = bench.DensePush(0, table, 0);
+    push.has_learning_rate = rate > 0;
+    push.learning_rate = rate;
+    bench.Send(0, push, Bench::Filled(1));
+    EXPECT_TRUE(bench.TakeReply(0).reply().result.ok());
+  }
+  EXPECT_THAT(bench.PullNow(1, table, 0), Each(-0.75f));
 }
 
 // ---- weights by staleness ----
@@ -251,6 +256,24 @@ TEST(Weights, AWorkerThatSaysItReadUpdatesThatAreStillToComeIsRefused) {
   const absl::Status told = bench.TakeReply(0).reply().result;
   EXPECT_EQ(told.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(told.message()), HasSubstr("computed from values with 7 updates"));
+}
+
+// ---- delay compensation ----
+
+TEST(DelayCompensatedTable, AGradientIsCompensatedForWhatChangedSinceItsWorkerPulled) {
+  Bench bench({.num_workers = 2, .num_shards = 1});
+  TableSpec spec = TableOf("asp,dc=0.5");
+  spec.updater = {.name = "sgd", .parameters = {{"learning_rate", 1}}};
+  const std::uint32_t table = bench.Install(spec);
+  EXPECT_TRUE(bench.PushNow(0, table, 0, 3).ok());  // before its first pull: as it is
+  EXPECT_EQ(bench.counters().uncompensated, 1u);
+  EXPECT_THAT(bench.PullNow(0, table, 0), Each(-3));
+  EXPECT_THAT(bench.PullNow(1, table, 0), Each(-3));
+  EXPECT_TRUE(bench.PushNow(1, table, 0, 1).ok());  // nothing has changed
+  EXPECT_THAT(bench.PullNow(1, table, 0), Each(-4));
+  EXPECT_TRUE(bench.PushNow(0, table, 0, 2).ok());  // 2 + 0.5 * 4 * (-4 - -3) = 0
+  EXPECT_THAT(bench.PullNow(1, table, 0), Each(-4));
+  EXPECT_EQ(bench.counters().uncompensated, 1u);
 }
 
 // ---- pulls ----

@@ -32,6 +32,7 @@ Json CountersOf(const Counters& counters) {
           {"late_pushes", counters.late_pushes},
           {"late_dropped", counters.late_dropped},
           {"pushes_collected", counters.pushes_collected},
+          {"uncompensated", counters.uncompensated},
           {"pushes_discarded", counters.pushes_discarded},
           {"apply_failures", counters.apply_failures},
           {"ticks", counters.ticks},

@@ -114,6 +114,9 @@ void Pulls::Serve(const Table& table, const Inbound& inbound, const PullDecision
     reply.updates = state_->stores.UpdatesOf(table, view.block);
   }
   Payload payload = TakeValues(*pulled, &reply);
+  if (table.is_compensated() && !payload.empty()) {
+    compensation_->NotePulled(inbound.request.id.worker, table.id(), view.block, payload[0]);
+  }
   ++state_->context->counters->pulls_served;
   table.CountStaleness(reply.staleness);
   state_->answers->Answer(inbound.peer, std::move(reply), std::move(payload),

@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "ps/shard/delay_compensation.h"
 #include "ps/shard/pending_pulls.h"
 #include "ps/shard/state/shard_state.h"
 #include "ps/table/inbound.h"
@@ -24,9 +25,10 @@ namespace leeway::ps {
 
 class Pulls {
  public:
-  // `state` outlives this.
-  explicit Pulls(ShardState* state)
+  // Both outlive this.
+  Pulls(ShardState* state, DelayCompensation* compensation)
       : state_(state),
+        compensation_(compensation),
         pending_(&state->context->held),
         asking_(&state->context->held),
         timer_(state->context->loop, [this] { OnTimer(); }) {}
@@ -75,6 +77,7 @@ class Pulls {
   absl::Status DeadlineExceeded(const PendingPull& pull) const;
 
   ShardState* const state_;
+  DelayCompensation* const compensation_;
   PendingPulls pending_;                           // until the slowest worker has reached a clock
   PendingPulls asking_;                            // of tables with other policies
   std::map<std::uint32_t, DynamicBound> dynamic_;  // by table

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <new>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -125,7 +126,8 @@ absl::Status Pushes::Take(const Table& table, const Inbound& inbound, bool* held
   const bool at_once = decision.action == PushDecision::Action::kApply;
   *held = decision.action == PushDecision::Action::kHold;
   // A push that is applied now whatever its values are is looked at while it is applied.
-  const bool look_first = !at_once || weighted || settings.spec.nonfinite == NonFinite::kRefuse;
+  const bool look_first = !at_once || weighted || table.is_compensated() ||
+                          settings.spec.nonfinite == NonFinite::kRefuse;
   if (look_first) LEEWAY_RETURN_IF_ERROR(CheckFinite(table, request, push));
   ShardStore* store = state_->stores.Of(table, settings);
   if (look_first && at_once && settings.spec.nonfinite == NonFinite::kRefuse) {
@@ -145,10 +147,43 @@ absl::Status Pushes::Take(const Table& table, const Inbound& inbound, bool* held
     default:
       break;
   }
+  if (table.is_compensated()) {
+    LEEWAY_ASSIGN_OR_RETURN(const Inbound changed, Compensated(table, settings, push, inbound));
+    return ApplyNow(table, settings, look_first, decision.weight, ToPush(changed), changed, begun);
+  }
   const bool late = table.closes_by_count() && request.clock < facts.closed;
   state_->context->counters->late_pushes += late;
   return ApplyNow(table, settings, look_first, WeightOfOne(settings, decision.weight, late), push,
                   inbound, begun);
+}
+
+// The request with its gradient compensated for its delay, or as it is where it is not known what
+// its worker has pulled.
+absl::StatusOr<Inbound> Pushes::Compensated(const Table& table,
+                                            const PreparedTableSettings& settings,
+                                            const PushView& push, const Inbound& inbound) {
+  const proto::Request& request = inbound.request;
+  ShardStore* const store = state_->stores.Of(table, settings);
+  LEEWAY_ASSIGN_OR_RETURN(const AggregatedPush plain,
+                          Weighted(*store, table.spec().dtype, push, 1));
+  const std::uint64_t elements = plain.values.size() / SizeOf(table.spec().dtype);
+  PullView view;
+  view.block = request.block;
+  view.elements = elements;
+  view.plain = true;
+  LEEWAY_ASSIGN_OR_RETURN(const PullResult now, store->Pull(view));
+  std::optional<runtime::Buffer> gradient = compensation_->Compensate(
+      request.id.worker, table.id(), request.block, settings.spec.consistency, table.spec().dtype,
+      plain.values, now.payload[0]);
+  if (!gradient.has_value()) {
+    ++state_->context->counters->uncompensated;
+    return inbound;
+  }
+  Inbound changed = inbound;
+  changed.request.codec = 0;
+  changed.request.elements = elements;
+  changed.payload = {*std::move(gradient)};
+  return changed;
 }
 
 bool Pushes::MustWait(const Table& table, const proto::Request& request) const {
@@ -204,11 +239,6 @@ absl::Status Pushes::Collect(const Table& table, const PreparedTableSettings& se
                              double weight, const PushView& push, const Inbound& inbound,
                              bool* begun) {
   const proto::Request& request = inbound.request;
-  if (request.has_learning_rate) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a push to table ", table.spec().name, " has a learning rate of its own; in ",
-                     settings.spec.consistency.ToString(), " several pushes are one update"));
-  }
   LogEntry entry = state_->effects->has_follower() ? PushEntry(inbound) : LogEntry();
   entry.header.weight = weight;
   entry.header.collected = true;

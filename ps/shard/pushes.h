@@ -8,6 +8,7 @@
 #define LEEWAY_PS_SHARD_PUSHES_H_
 
 #include "absl/status/status.h"
+#include "ps/shard/delay_compensation.h"
 #include "ps/shard/open_clocks.h"
 #include "ps/shard/shard_cut.h"
 #include "ps/shard/state/shard_state.h"
@@ -19,8 +20,9 @@ namespace leeway::ps {
 class Pushes {
  public:
   // All of them outlive this. `cuts`: the checkpoints that a push may have to be kept for.
-  Pushes(ShardState* state, OpenClocks* open_clocks, ShardCuts* cuts)
-      : state_(state), open_clocks_(open_clocks), cuts_(cuts) {}
+  Pushes(ShardState* state, OpenClocks* open_clocks, ShardCuts* cuts,
+         DelayCompensation* compensation)
+      : state_(state), open_clocks_(open_clocks), cuts_(cuts), compensation_(compensation) {}
 
   // Whether the push has to wait until its clock opens, and is not to be admitted before.
   bool MustWait(const Table& table, const proto::Request& request) const;
@@ -36,6 +38,8 @@ class Pushes {
   absl::Status Take(const Table& table, const Inbound& inbound, bool* held, bool* begun);
   absl::Status ApplyNow(const Table& table, const PreparedTableSettings& settings, bool checked,
                         double weight, const PushView& push, const Inbound& inbound, bool* begun);
+  absl::StatusOr<Inbound> Compensated(const Table& table, const PreparedTableSettings& settings,
+                                      const PushView& push, const Inbound& inbound);
   absl::Status Collect(const Table& table, const PreparedTableSettings& settings, double weight,
                        const PushView& push, const Inbound& inbound, bool* begun);
   void ApplyCollectedOf(const Table& table, const PreparedTableSettings& settings,
@@ -52,6 +56,7 @@ class Pushes {
   ShardState* const state_;
   OpenClocks* const open_clocks_;
   ShardCuts* const cuts_;
+  DelayCompensation* const compensation_;
 };
 
 }  // namespace leeway::ps

@@ -12,8 +12,9 @@ Shard::Shard(std::uint32_t id, ShardContext* context, ShardEffects* effects, Ans
     : state_(id, context, effects, answers),
       open_clocks_(&state_),
       cuts_(&state_),
-      pushes_(&state_, &open_clocks_, &cuts_),
-      pulls_(&state_),
+      compensation_(&context->pulled),
+      pushes_(&state_, &open_clocks_, &cuts_, &compensation_),
+      pulls_(&state_, &compensation_),
       admission_(&state_, &pushes_, &pulls_) {}
 
 // ---- workers ----
@@ -41,6 +42,7 @@ void Shard::SetWorker(const proto::WorkerEntry& entry) {
   for (RequestOrder& order : session.orders) order.TakeAll();
   if (entry.state == proto::WorkerState::kAlive) return;
   pulls_.DropWorker(entry.rank);
+  compensation_.DropWorker(entry.rank);
   if (entry.state == proto::WorkerState::kLeft) {
     state_.sessions.Drop(worker);
   } else {
@@ -229,6 +231,7 @@ std::vector<LogEntry> Shard::StepDown(const absl::Status& why) {
   rest.push_back(std::move(end));
 
   pulls_.RefuseAll(why);
+  compensation_.Clear();
   RefuseEarly(why);
   // From here on it knows what the log says, like the others: if it leads again, it must not
   // believe that workers have ended clocks whose contributions it has given away.

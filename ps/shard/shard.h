@@ -19,6 +19,7 @@
 #include "ps/replication/log/answer_sink.h"
 #include "ps/replication/log/log_entry.h"
 #include "ps/replication/log/shard_effects.h"
+#include "ps/shard/delay_compensation.h"
 #include "ps/shard/log_follower.h"
 #include "ps/shard/open_clocks.h"
 #include "ps/shard/pulls.h"
@@ -136,6 +137,7 @@ class Shard {
   ShardState state_;
   OpenClocks open_clocks_;
   ShardCuts cuts_;
+  DelayCompensation compensation_;
   Pushes pushes_;
   Pulls pulls_;
   RequestAdmission admission_;

@@ -511,5 +511,40 @@ TEST_F(ShardCutTest, AStateTransferCarriesPushedUntil) {
   EXPECT_EQ(joined.newest_clock(), shard_->newest_clock());
 }
 
+// What is added up and not applied yet is in the checkpoint, and goes on in another cluster.
+TEST_F(ShardCutTest, HasWhatIsCollected) {
+  Install(1, Consistency::FedBuff(3));
+  Join();
+  PushTo(0, 1, 5);
+  PushTo(1, 1, 5);
+  PushTo(2, 1, 6);  // an update
+  PushTo(0, 1, 6);
+  ASSERT_TRUE(Begin(4, "ckpt-00000001").ok());
+  PushTo(1, 1, 7);  // not in it
+  const auto content = Taken();
+  ASSERT_TRUE(content.ok()) << content.status();
+  const ShardContent::Table* const table = Find(*content, 1);
+  ASSERT_NE(table, nullptr);
+  ASSERT_EQ(table->collected.size(), 1u);
+  EXPECT_EQ(table->collected[0].collected, 1u);
+
+  Shard other(0, &context_, &effects_, &effects_);
+  ASSERT_TRUE(other.Restore(*content).ok());
+  PushTo(2, 1, 7);  // an update
+  const std::uint64_t applied = counters_.pushes_applied;
+  for (std::uint32_t rank = 0; rank < kWorkers; ++rank) {
+    other.SetWorker({.rank = rank, .incarnation = 200 + rank});
+  }
+  Inbound push = pushed_.back();
+  push.request.id.worker = 0;
+  push.request.id.incarnation = 200;
+  push.request.id.sequence = 1;
+  other.TakeRequest(push);
+  EXPECT_EQ(counters_.pushes_applied, applied);
+  push.request.id.sequence = 2;
+  other.TakeRequest(push);
+  EXPECT_EQ(counters_.pushes_applied, applied + 3);
+}
+
 }  // namespace
 }  // namespace leeway::ps

@@ -3,6 +3,7 @@
 #define LEEWAY_PS_STORE_FROZEN_PIECE_H_
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -45,6 +46,8 @@ struct FrozenPiece {
   // Above 0: it is no part of the store, but of the pushes that are collected beside it
   // (factory/collected_pushes.h): the sum of so many of its target.
   std::uint32_t collected = 0;
+  // Of such: AggregatedPush::learning_rate. Checkpoints do not have it.
+  double learning_rate = std::numeric_limits<double>::quiet_NaN();
 
   std::uint64_t rows() const { return steps.size() / sizeof(std::uint64_t); }
 };

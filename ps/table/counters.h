@@ -33,6 +33,7 @@ struct Counters {
   std::uint64_t late_pushes = 0;       // counted in a later clock than their own
   std::uint64_t late_dropped = 0;      // dropped: too late for their clock, or too stale
   std::uint64_t pushes_collected = 0;  // added up, to be applied with others
+  std::uint64_t uncompensated = 0;     // gradients of which it was not known what they came from
   std::uint64_t pushes_discarded = 0;  // BSP: of iterations their dead worker had not ended
   std::uint64_t apply_failures = 0;    // BSP: accepted, but no longer fitting when applied
   std::uint64_t ticks = 0;

@@ -34,7 +34,9 @@ compress::TableCodecs Table::CodecsOf(const TableSpec& spec) {
 
 absl::Status CheckConsistency(const TableSpec& spec, const Updater& updater) {
   const Consistency& consistency = spec.consistency;
-  if (!consistency.collects() && !consistency.is_weighted()) return absl::OkStatus();
+  if (!consistency.collects() && !consistency.is_weighted() && !consistency.is_compensated()) {
+    return absl::OkStatus();
+  }
   const auto with = [&](const auto&... what) {
     return absl::InvalidArgumentError(absl::StrCat("table '", spec.name, "': consistency ",
                                                    consistency.ToString(), " and ", what...));

@@ -41,6 +41,7 @@ class Table {
         goes_by_slowest_(spec.consistency.rule == Consistency::Rule::kClocks ||
                          spec.consistency.is_unbounded()),
         is_weighted_(spec.consistency.is_weighted()),
+        is_compensated_(spec.consistency.is_compensated()),
         codecs_(CodecsOf(spec)) {
     settings_.push_back(NewSettings(0, spec, std::move(updater)));
   }
@@ -67,6 +68,8 @@ class Table {
   bool closes_by_count() const { return closes_by_count_; }
   // Pushes have weights by staleness.
   bool is_weighted() const { return is_weighted_; }
+  // Pushes are gradients, which are compensated for their delay.
+  bool is_compensated() const { return is_compensated_; }
   // Workers of it may be in several clocks at a time and yet are bounded, by some settings.
   bool is_ever_bounded() const;
   // Takes what the newest map says of it. An error, and it keeps what it has: an updater of this
@@ -102,7 +105,7 @@ class Table {
 
   std::uint32_t id_;
   // Of the consistency, of which only the bound ever changes.
-  const bool closes_by_count_, goes_by_slowest_, is_weighted_;
+  const bool closes_by_count_, goes_by_slowest_, is_weighted_, is_compensated_;
   // By number, the first as it was created. None is ever dropped: stores point to updaters.
   std::vector<std::unique_ptr<PreparedTableSettings>> settings_;
   proto::TableSettingsSchedule settings_schedule_;

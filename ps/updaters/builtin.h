@@ -18,6 +18,7 @@ absl::StatusOr<std::unique_ptr<Updater>> MakeAdd(const UpdaterParameters& parame
 absl::StatusOr<std::unique_ptr<Updater>> MakeSgd(const UpdaterParameters& parameters);
 absl::StatusOr<std::unique_ptr<Updater>> MakeMomentum(const UpdaterParameters& parameters);
 absl::StatusOr<std::unique_ptr<Updater>> MakeNesterov(const UpdaterParameters& parameters);
+absl::StatusOr<std::unique_ptr<Updater>> MakeDelayedNesterov(const UpdaterParameters& parameters);
 absl::StatusOr<std::unique_ptr<Updater>> MakeAdagrad(const UpdaterParameters& parameters);
 absl::StatusOr<std::unique_ptr<Updater>> MakeRmsprop(const UpdaterParameters& parameters);
 absl::StatusOr<std::unique_ptr<Updater>> MakeAdam(const UpdaterParameters& parameters);

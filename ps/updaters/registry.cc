@@ -54,10 +54,12 @@ class Registry {
 
  private:
   Registry()
-      : factories_{{"assign", MakeAssign},   {"gradient", MakeGradient}, {"add", MakeAdd},
-                   {"sgd", MakeSgd},         {"momentum", MakeMomentum}, {"nesterov", MakeNesterov},
-                   {"adagrad", MakeAdagrad}, {"rmsprop", MakeRmsprop},   {"adam", MakeAdam},
-                   {"adamw", MakeAdamW},     {"ftrl", MakeFtrl}} {}
+      : factories_{{"assign", MakeAssign},     {"gradient", MakeGradient},
+                   {"add", MakeAdd},           {"sgd", MakeSgd},
+                   {"momentum", MakeMomentum}, {"nesterov", MakeNesterov},
+                   {"adagrad", MakeAdagrad},   {"rmsprop", MakeRmsprop},
+                   {"adam", MakeAdam},         {"adamw", MakeAdamW},
+                   {"ftrl", MakeFtrl},         {"delayed_nesterov", MakeDelayedNesterov}} {}
 
   std::vector<std::string> NamesLocked() const {
     std::vector<std::string> names;

@@ -36,7 +36,8 @@ TEST(Registry, AnUnknownNameIsAnsweredWithTheKnownOnes) {
   const absl::Status status = FindUpdater("adamm").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("'adamm'; there are adagrad, adam, adamw, add, assign, ftrl"));
+              HasSubstr("'adamm'; there are adagrad, adam, adamw, add, assign, "
+                        "delayed_nesterov, ftrl"));
 }
 
 TEST(Registry, TakesAnotherUpdaterOnce) {

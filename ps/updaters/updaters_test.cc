@@ -135,6 +135,30 @@ TYPED_TEST(FloatUpdaters, Nesterov) {
   ExpectSteps<TypeParam>(*Make("nesterov", decaying), 1, {2}, {0.625});
 }
 
+TYPED_TEST(FloatUpdaters, DelayedNesterov) {
+  // N = 1, c = 0 is Nesterov's momentum.
+  ExpectSteps<TypeParam>(*Make("delayed_nesterov", {{"learning_rate", 0.1}, {"momentum", 0.5}}), 1,
+                         {2, 1, -3}, {0.7, 0.5, 0.9});
+  // N = 2: g/N = 1 → 0.9; then b = 3, v = 1.5, 0.75 + 0.5 = 1.25 → 0.775; 0.5 → 0.725;
+  // b = 3, v = 0.75 + 1.5 = 2.25, 1.125 + 1 = 2.125 → 0.5125.
+  UpdaterParameters delayed = {{"learning_rate", 0.1}, {"momentum", 0.5}, {"delay", 2}};
+  ExpectSteps<TypeParam>(*Make("delayed_nesterov", delayed), 1, {2, 1, 1, 2},
+                         {0.9, 0.775, 0.725, 0.5125});
+  // c = 0.5 = 1/N: each push is ahead by cμv = v/4, and (1 − cN + c) μ v likewise. 1 → 0.9;
+  // v = 1.5, 0.375 + 0.5 = 0.875 → 0.8125; 0.375 + 0.5 → 0.725.
+  delayed["activation"] = 0.5;
+  ExpectSteps<TypeParam>(*Make("delayed_nesterov", delayed), 1, {2, 1, 1}, {0.9, 0.8125, 0.725});
+}
+
+TEST(DelayedNesterov, OptionsAreInRange) {
+  for (const UpdaterParameters& wrong : {UpdaterParameters{{"delay", 0}},
+                                         {{"delay", 1.5}},
+                                         {{"delay", 4}, {"activation", 0.3}},
+                                         {{"momentum", 1}}}) {
+    EXPECT_FALSE((*FindUpdater("delayed_nesterov"))(wrong).ok());
+  }
+}
+
 TYPED_TEST(FloatUpdaters, Adagrad) {
   // s = 9: 1 − 0.1·3/3 = 0.9; s = 25: 0.9 − 0.1·4/5 = 0.82; no gradient, no change.
   ExpectSteps<TypeParam>(*Make("adagrad", {{"learning_rate", 0.1}}), 1, {3, 4, 0},

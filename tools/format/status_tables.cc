@@ -152,8 +152,16 @@ std::string Shards(const OrderedJson& status) {
 // The facts about one table from the threads of all servers.
 struct TableFacts {
   double rows = 0, blocks = 0, memory_bytes = 0;
-  std::map<std::string, double> staleness;  // by clocks, the last with a "+"
+  using Counts = std::map<std::string, double>;  // the last with a "+"
+  Counts staleness;                              // of replies, by clocks
+  Counts push_staleness;                         // by updates
 };
+
+void AddCounts(const OrderedJson& counts, TableFacts::Counts* to) {
+  for (const auto& [staleness, count] : counts.items()) {
+    (*to)[proto::Cleaned(staleness, proto::Lines::kOne)] += count.get<double>();
+  }
+}
 
 std::map<std::uint64_t, TableFacts> FactsOf(const OrderedJson& status) {
   std::map<std::uint64_t, TableFacts> facts;
@@ -164,21 +172,20 @@ std::map<std::uint64_t, TableFacts> FactsOf(const OrderedJson& status) {
         of.rows += Number(table, "rows");
         of.blocks += Number(table, "blocks");
         of.memory_bytes += Number(table, "memory_bytes");
-        for (const auto& [clocks, replies] : Part(table, "staleness").items()) {
-          of.staleness[proto::Cleaned(clocks, proto::Lines::kOne)] += replies.get<double>();
-        }
+        AddCounts(Part(table, "staleness"), &of.staleness);
+        AddCounts(Part(table, "push_staleness"), &of.push_staleness);
       }
     }
   }
   return facts;
 }
 
-// "0: 90%  1: 9.5%  3: 0.5%", by clocks.
-std::string Staleness(const TableFacts& facts) {
+// "0: 90%  1: 9.5%  3: 0.5%".
+std::string Staleness(const TableFacts::Counts& counts) {
   std::vector<std::pair<double, std::string>> by_clocks;
   double all = 0;
-  for (const auto& [clocks, replies] : facts.staleness) all += replies;
-  for (const auto& [clocks, replies] : facts.staleness) {
+  for (const auto& [clocks, replies] : counts) all += replies;
+  for (const auto& [clocks, replies] : counts) {
     by_clocks.emplace_back(std::strtod(clocks.c_str(), nullptr),
                            absl::StrFormat("%s: %.3g%%", clocks, 100 * replies / all));
   }
@@ -206,15 +213,19 @@ std::string Tables(const OrderedJson& status) {
   std::map<std::uint64_t, TableFacts> facts = FactsOf(status);
   Rows rows = {{"table", "kind", "type", "shape", "codec", "consistency", "updater", "memory",
                 "replies by staleness, clocks"}};
+  Rows pushes = {{"table", "pushes by staleness, updates"}};
   for (const OrderedJson& table : Part(status, "tables")) {
     const TableFacts& of = facts[Count(table, "id")];
     std::string codec = Text(table, "codec");
     if (table.value("codec_changing", false)) codec += " (changing)";
     rows.push_back({Text(table, "name"), Text(table, "kind"), Text(table, "dtype"),
                     ShapeOf(table, of), codec, Text(table, "consistency"), Text(table, "updater"),
-                    FormatBytes(of.memory_bytes), Staleness(of)});
+                    FormatBytes(of.memory_bytes), Staleness(of.staleness)});
+    if (of.push_staleness.empty()) continue;
+    pushes.push_back({Text(table, "name"), Staleness(of.push_staleness)});
   }
-  return TextTable(rows, rows[0].size());
+  return absl::StrCat(TextTable(rows, rows[0].size()),
+                      pushes.size() == 1 ? "" : "\n" + TextTable(pushes, pushes[0].size()));
 }
 
 // ---- clocks, and stragglers ----

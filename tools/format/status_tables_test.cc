@@ -41,7 +41,7 @@ Json Example() {
          "rates": {"seconds": 5.0, "pushes": 500.0, "pulls": 1.0, "bytes_in": 0.0,
                    "bytes_out": 0.0},
          "tables": [{"id": 1, "rows": 0, "blocks": 2, "memory_bytes": 1048576,
-                     "staleness": {"10": 5}},
+                     "staleness": {"10": 5}, "push_staleness": {"0": 3, "7": 1}},
                     {"id": 2, "rows": 3000, "blocks": 0, "memory_bytes": 1024,
                      "staleness": {}}]},
         {"endpoint": "tcp://10.0.0.2:9002", "error": "no server answers"}]
@@ -106,6 +106,7 @@ TEST(StatusTablesTest, TablesHaveTheirStalenessOverAllThreads) {
       Line(text, "w "),
       "w dense float32 [784, 256] onebit (changing) ssp(2) adam 4.0 MiB 0: 75% 2: 20% 10: 5%");
   EXPECT_EQ(Line(text, "rows "), "rows sparse float16 3.0k rows of 64 asp sgd 1.0 KiB");
+  EXPECT_THAT(text, HasSubstr("pushes by staleness, updates\nw      0: 75%  7: 25%"));
 }
 
 TEST(StatusTablesTest, ClocksAndWhoHoldsUpWhom) {

@@ -112,6 +112,7 @@ LogEntry PieceEntry(const Table& table, const FrozenPiece& piece, std::uint64_t 
   entry.header.dtype = piece.dtype;
   entry.header.clock = clock;
   entry.header.pushes = piece.collected;
+  PutRate(piece.learning_rate, &entry);
   entry.header.state_slots = piece.state_slots;
   entry.header.version = piece.version;
   entry.payload.push_back(piece.state);
@@ -164,6 +165,7 @@ FrozenPiece ToPiece(const LogEntry& entry) {
   piece.state_slots = entry.header.state_slots;
   piece.version = entry.header.version;
   piece.collected = entry.header.pushes;
+  piece.learning_rate = RateOf(entry.header);
   piece.state = entry.payload[next++];
   piece.steps = entry.payload[next];
   return piece;

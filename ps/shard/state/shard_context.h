@@ -16,6 +16,9 @@
 
 namespace leeway::ps {
 
+// The blocks that DelayCompensation keeps, of one data thread.
+inline constexpr std::uint64_t kPulledBlocksBytesMax = std::uint64_t{1} << 30;
+
 // Outlives the shards.
 struct ShardContext {
   runtime::Loop* loop = nullptr;
@@ -31,7 +34,8 @@ struct ShardContext {
   // `held`.
   absl::Duration held_grace = absl::ZeroDuration();
   runtime::ByteBudget early{.bytes_max = kEarlyBytesMax};
-  runtime::ByteBudget held;      // held pushes and pending pulls
+  runtime::ByteBudget held;                                        // held pushes and pending pulls
+  runtime::ByteBudget pulled{.bytes_max = kPulledBlocksBytesMax};  // DelayCompensation
   runtime::ByteBudget trailing;  // trailing pushes, kept until their cut is finished
   // Serves every pull at once, whatever its policy says: a test that the worker's own check of the
   // bound fails then.

@@ -1,6 +1,7 @@
 #include "ps/store/factory/collected_pushes.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -62,6 +63,7 @@ absl::Status CollectedPushes::Add(const AggregatedPush& push) {
   LEEWAY_RETURN_IF_ERROR(
       sum.store->Apply(PushView{.block = push.block, .keys = push.keys, .values = push.values}));
   ++sum.count;
+  if (!std::isnan(push.learning_rate)) sum.learning_rate = push.learning_rate;
   return absl::OkStatus();
 }
 
@@ -89,7 +91,7 @@ AggregatedPush CollectedPushes::Take(std::uint64_t block, std::uint32_t mean_of)
   const auto sum = sums_.extract(block);
   const std::vector<FrozenPiece> pieces = sum.mapped().store->Freeze().pieces;
   const double factor = 1.0 / mean_of;
-  AggregatedPush taken{.block = block};
+  AggregatedPush taken{.block = block, .learning_rate = sum.mapped().learning_rate};
   if (spec_.kind == TableKind::kDense) {
     taken.values = Scaled(pieces.front().values, spec_.dtype, factor);
     return taken;
@@ -112,6 +114,7 @@ std::vector<FrozenPiece> CollectedPushes::Freeze() const {
   for (const auto& [block, sum] : sums_) {
     for (FrozenPiece& piece : sum.store->Freeze().pieces) {
       piece.collected = sum.count;
+      piece.learning_rate = sum.learning_rate;
       pieces.push_back(std::move(piece));
     }
   }
@@ -124,6 +127,7 @@ absl::Status CollectedPushes::Load(const FrozenPiece& piece) {
   Sum& sum = SumOf(piece.block);
   LEEWAY_RETURN_IF_ERROR(sum.store->Load(piece));
   sum.count = piece.collected;
+  sum.learning_rate = piece.learning_rate;
   return absl::OkStatus();
 }
 

@@ -7,6 +7,7 @@
 #define LEEWAY_PS_STORE_FACTORY_COLLECTED_PUSHES_H_
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <vector>
@@ -39,7 +40,8 @@ class CollectedPushes {
   std::uint32_t count(std::uint64_t block) const;
   // Those that there are any of.
   std::vector<std::uint64_t> blocks() const;
-  // The sum of the pushes to that block, divided by `mean_of`, which it forgets. There is one.
+  // The sum of the pushes to that block, divided by `mean_of`, which it forgets; with the learning
+  // rate of the last that had one of its own. There is one.
   AggregatedPush Take(std::uint64_t block, std::uint32_t mean_of);
 
   // For other replicas and checkpoints (FrozenPiece::collected), as ShardStore::Freeze and Load.
@@ -52,6 +54,7 @@ class CollectedPushes {
   struct Sum {
     std::unique_ptr<ShardStore> store;
     std::uint32_t count = 0;
+    double learning_rate = std::numeric_limits<double>::quiet_NaN();  // of the last that had one
   };
   Sum& SumOf(std::uint64_t block);
 
