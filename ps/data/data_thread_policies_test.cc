@@ -164,6 +164,15 @@ TEST(Softsync, AnUpdateHasTheWorkersByNPushes) {
   EXPECT_THAT(bench.PullNow(0, table, 2), Each(13));
 }
 
+TEST(Softsync, WithFewerWorkersLeftFewerPushesAreEnough) {
+  Bench bench({.num_workers = 4, .num_shards = 1});
+  const std::uint32_t table = bench.Install(TableOf("softsync:2"));
+  EXPECT_TRUE(bench.PushNow(0, table, 0, 3).ok());
+  EXPECT_THAT(bench.PullNow(0, table, 0), Each(0));
+  bench.SetState(1, proto::WorkerState::kLeft);
+  EXPECT_THAT(bench.PullNow(0, table, 0), Each(3));  // ⌊3/2⌋ is 1
+}
+
 TEST(FedBuff, AnUpdateHasSoManyPushes) {
   Bench bench({.num_workers = 2, .num_shards = 1});
   const std::uint32_t table = bench.Install(TableOf("fedbuff:3", Aggregate::kMean));

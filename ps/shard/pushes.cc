@@ -259,10 +259,11 @@ absl::Status Pushes::Collect(const Table& table, const PreparedTableSettings& se
   return absl::OkStatus();
 }
 
-void Pushes::ApplyCollected(const Table& table, std::uint64_t clock) {
+void Pushes::ApplyCollected(const Table& table, std::uint64_t clock, std::uint32_t enough) {
   const PreparedTableSettings& settings = table.SettingsFor(clock);
-  for (const std::uint64_t block : state_->stores.CollectedOf(table).blocks()) {
-    ApplyCollectedOf(table, settings, block, clock);
+  const CollectedPushes& collected = state_->stores.CollectedOf(table);
+  for (const std::uint64_t block : collected.blocks()) {
+    if (collected.count(block) >= enough) ApplyCollectedOf(table, settings, block, clock);
   }
 }
 

@@ -31,8 +31,9 @@ class Pushes {
   absl::Status Take(const Table& table, const Inbound& inbound, bool* held);
   // Why an earlier head would have refused a push that it admitted: the same checks again.
   absl::Status CheckAgain(const Table& table, const Inbound& inbound);
-  // Applies all that is collected of the table, in clock `clock`.
-  void ApplyCollected(const Table& table, std::uint64_t clock);
+  // Applies what is collected of the table, in clock `clock`: of each target at least so many
+  // pushes.
+  void ApplyCollected(const Table& table, std::uint64_t clock, std::uint32_t enough = 1);
 
  private:
   absl::Status Take(const Table& table, const Inbound& inbound, bool* held, bool* begun);

@@ -184,11 +184,24 @@ bool Shard::CloseByCount() {
     closed = reached;
     any = true;
   }
-  if (state_.clocks.living() != 0) return any;
-  for (const auto& [id, collected] : state_.stores.collected()) {
-    pushes_.ApplyCollected(*state_.context->tables.Find(id), state_.closed);
-  }
+  ApplyEnough();
   return any;
+}
+
+// What is collected may be enough without another push: fewer workers are left, none is, or the
+// head before had not told that it has applied it.
+void Shard::ApplyEnough() {
+  const std::uint32_t living = state_.clocks.living();
+  if (std::exchange(enough_for_, living) == living) return;
+  for (const auto& [id, collected] : state_.stores.collected()) {
+    const Table& table = *state_.context->tables.Find(id);
+    const std::uint32_t enough = table.newest_settings().policy.Enough(living);
+    if (living == 0) {
+      pushes_.ApplyCollected(table, state_.closed);
+    } else if (enough != 0) {
+      pushes_.ApplyCollected(table, state_.closed, enough);
+    }
+  }
 }
 
 // Requests that waited for a clock to open, and the ticks that waited for them. True if a worker
@@ -217,6 +230,7 @@ void Shard::BecomeHead(bool inherited) {
   // a codec that the table had from one of them on: no reader may now get an older version.
   if (inherited) state_.stores.ForgetSlowest();
   state_.sessions.RestartAsHead();
+  enough_for_.reset();
   CloseClocks();
 }
 

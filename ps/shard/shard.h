@@ -11,6 +11,7 @@
 #define LEEWAY_PS_SHARD_SHARD_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -131,6 +132,7 @@ class Shard {
   bool CountTickIfDue(const WorkerKey& worker, ClientSession* session);
   void CloseInOrder();
   bool CloseByCount();
+  void ApplyEnough();
   bool AdmitWaiting();
   void DiscardOfTheDead(const std::vector<proto::ClientSession>& handed_over);
 
@@ -142,6 +144,7 @@ class Shard {
   Pulls pulls_;
   RequestAdmission admission_;
   std::uint64_t requests_ = 0;
+  std::optional<std::uint32_t> enough_for_;  // the living workers that ApplyEnough has seen
 };
 
 }  // namespace leeway::ps

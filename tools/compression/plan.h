@@ -14,7 +14,7 @@ namespace leeway::tools {
 
 // All built-in codecs.
 inline constexpr char kDefaultCodecs[] =
-    "none;zstd;sparse;fp16;bf16;fp8;int8;qsgd:bits=4;ternary;onebit;topk:0.01;topk:0.001;"
+    "none;zstd;sparse;fp16;bf16;fp8;fp4;int8;qsgd:bits=4;ternary;onebit;topk:0.01;topk:0.001;"
     "bloom:0.01;threshold;randomk:0.1;randomk:0.01;dgc:0.01;dgc:0.001;powersgd:2;sketch";
 
 struct Variant {
