@@ -476,9 +476,12 @@ bool ScriptedWorker::MayFail(const Call& call, const absl::Status& result) {
     ++refused_;
     return true;
   }
-  if (push != nullptr && push->dropped > 0) {  // the pull that came along has no answer then
-    push->outcome = Outcome::kUnknown;
-    return absl::IsCancelled(result) || absl::IsUnknown(result);
+  if (push != nullptr && push->dropped > 0) {
+    // The pull that came along has no answer then.
+    if (absl::IsCancelled(result) || absl::IsUnknown(result)) {
+      push->outcome = Outcome::kUnknown;
+      return true;
+    }
   }
   if (call.timeout == kScriptTimeout) return false;
   if (absl::IsDeadlineExceeded(result)) {
