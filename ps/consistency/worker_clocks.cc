@@ -88,6 +88,12 @@ bool WorkerClocks::RunsAhead(std::uint32_t rank, std::uint64_t incarnation, std:
   return true;
 }
 
+std::uint64_t WorkerClocks::WaitingAt(std::uint32_t rank, std::uint64_t incarnation) const {
+  const auto found = workers_.find(rank);
+  if (found == workers_.end() || found->second.incarnation != incarnation) return 0;
+  return found->second.ahead;
+}
+
 std::uint64_t WorkerClocks::SlowestOfSample(std::uint32_t rank, std::uint64_t clock,
                                             std::uint32_t size) const {
   // Those with the smallest hashes.

@@ -60,6 +60,8 @@ class WorkerClocks {
   // of pushes that are applied as they come it has ended the iterations before. True if that is
   // news.
   bool RunsAhead(std::uint32_t rank, std::uint64_t incarnation, std::uint64_t clock);
+  // The last such iteration; 0: none.
+  std::uint64_t WaitingAt(std::uint32_t rank, std::uint64_t incarnation) const;
   // The smallest clock of so many other living workers, drawn anew for each rank and clock; all of
   // them where there are no more, and the worker's own where there is no other. Takes time in
   // proportion to the number of workers.

@@ -135,6 +135,26 @@ TEST(BackupWorkers, AWorkerThatRunsFarAheadWaitsForNothingOfItsOwn) {
   EXPECT_EQ(bench.counters().pushes_applied, 3u);
 }
 
+// The tick is kept back by the push of clock 2, which waits; others still hear that clocks 0 and 1
+// have ended, but not before the pushes of all tables are here.
+TEST(BackupWorkers, APushThatWaitsHidesNoEndedClocksFromOtherTables) {
+  Bench bench({.num_workers = 2, .num_shards = 1});
+  const std::uint32_t table = bench.Install(TableOf("backup:2/2"));
+  const std::uint32_t other = bench.Install(AddTable("v", Consistency::Bsp()));
+  const proto::Request held = bench.DensePush(0, other, 0);
+  for (std::uint64_t clock = 0; clock < 3; ++clock) {
+    bench.Send(0, bench.DensePush(0, table, clock), Bench::Filled(1));
+  }
+  bench.Tick(0, 3);
+  EXPECT_TRUE(bench.PushNow(1, table, 0, 2).ok());
+  bench.Tick(1, 1);
+  bench.Take(1);
+  bench.Send(1, bench.DensePull(1, other, 1));
+  EXPECT_TRUE(bench.Take(1).empty());
+  bench.Send(0, held, Bench::Filled(5));
+  EXPECT_THAT(bench.TakeReply(1).floats(), Each(5));
+}
+
 TEST(BackupWorkers, WithNobodyLeftAllThatIsCollectedIsApplied) {
   Bench bench({.num_workers = 2, .num_shards = 1});
   const std::uint32_t table = bench.Install(TableOf("backup:2/2"));

@@ -122,13 +122,22 @@ void Shard::BeginsAt(const WorkerKey& worker, std::uint64_t since) {
 
 bool Shard::AdvanceIfDue(const WorkerKey& worker, ClientSession* session) {
   if (session->tick_clock == 0) return false;
-  if (!session->Reached(session->tick_watermarks)) {
-    return false;
-  }
+  if (!session->Reached(session->tick_watermarks)) return AdvanceToWaiting(worker, *session);
   const std::uint64_t clock = std::exchange(session->tick_clock, 0);
   if (state_.clocks.Advance(worker.first, worker.second, clock)) {
     pulls_.NoteTick(worker.first, clock);
   }
+  return true;
+}
+
+// A request that waits for its clock to open keeps back the tick that follows it. Ticks are
+// cumulative, so that the ticks before may be lost: the iterations before the request's own have
+// ended as soon as the pushes of the held class are here.
+bool Shard::AdvanceToWaiting(const WorkerKey& worker, const ClientSession& session) {
+  if (!session.Reached(session.tick_watermarks, kHeld)) return false;
+  const std::uint64_t clock = state_.clocks.WaitingAt(worker.first, worker.second);
+  if (!state_.clocks.Advance(worker.first, worker.second, clock)) return false;
+  pulls_.NoteTick(worker.first, clock);
   return true;
 }
 

@@ -129,6 +129,7 @@ class Shard {
  private:
   void BeginsAt(const WorkerKey& worker, std::uint64_t since);
   bool AdvanceIfDue(const WorkerKey& worker, ClientSession* session);
+  bool AdvanceToWaiting(const WorkerKey& worker, const ClientSession& session);
   bool CountTickIfDue(const WorkerKey& worker, ClientSession* session);
   void CloseInOrder();
   bool CloseByCount();

@@ -40,8 +40,10 @@ struct ClientSession {
 
   // All requests up to the watermarks have been admitted.
   bool Reached(const Watermarks& watermarks) const {
-    return watermarks.by_class[kAtOnce] <= orders[kAtOnce].admitted() &&
-           watermarks.by_class[kHeld] <= orders[kHeld].admitted();
+    return Reached(watermarks, kAtOnce) && Reached(watermarks, kHeld);
+  }
+  bool Reached(const Watermarks& watermarks, RequestClass kind) const {
+    return watermarks.by_class[kind] <= orders[kind].admitted();
   }
 
   RequestOrder orders[kRequestClasses];
