@@ -265,8 +265,8 @@ class Worker {
   absl::Status Wait(std::span<const Ticket> tickets);  // all of them; the first error
   // True if it has completed; does not wait.
   bool Done(const Ticket& ticket) const;
-  // Of a pull or push-pull that has completed without an error. FAILED_PRECONDITION: the ticket is
-  // of no such operation.
+  // Of an operation that has completed without an error, also of a push: parts_dropped.
+  // FAILED_PRECONDITION: the ticket has not completed.
   absl::StatusOr<PullInfo> Info(const Ticket& ticket) const;
 
   // Ends this worker's iteration, to which everything pushed so far belongs. Never waits for other

@@ -26,6 +26,8 @@ void AcknowledgedPushes::OnLine(std::size_t number, absl::string_view line) {
     life.steps.push_back(*step);
   } else if (const auto* accuracy = std::get_if<Accuracy>(&*entry)) {
     accuracy_ = accuracy->part;
+  } else if (const auto* dropped = std::get_if<Dropped>(&*entry)) {
+    life.dropped[dropped->table].insert(dropped->step);
   } else if (const auto* tally = std::get_if<Tally>(&*entry)) {
     tallies_.push_back(*tally);
   } else if (const auto* finished = std::get_if<Finished>(&*entry)) {
@@ -100,7 +102,9 @@ void AcknowledgedPushes::Judge(const Tally& tally, Verdict* verdict) const {
     const std::uint64_t said = life.last_step ? *life.last_step + 1 : life.began;
     const std::uint64_t sure =
         life.was_killed ? std::max(life.began, said - std::min<std::uint64_t>(said, 1)) : said;
+    const auto dropped = life.dropped.find(tally.table);
     for (std::uint64_t step = life.began; step < sure; ++step) {
+      if (dropped != life.dropped.end() && dropped->second.contains(step)) continue;
       ++pushes;
       marks += MarkOf(life.rank, step);
     }
@@ -138,7 +142,10 @@ void AcknowledgedPushes::Judge(const Tally& tally, Verdict* verdict) const {
 
 Verdict AcknowledgedPushes::Judge() const {
   Verdict verdict;
-  for (const Life& life : lives_) verdict.pushes += life.steps.size();
+  for (const Life& life : lives_) {
+    verdict.pushes += life.steps.size();
+    for (const auto& [table, steps] : life.dropped) verdict.dropped += steps.size();
+  }
   verdict.tallies = tallies_.size();
   for (const Tally& tally : tallies_) Judge(tally, &verdict);
   return verdict;

@@ -21,6 +21,7 @@ struct Verdict {
   std::uint64_t pushes = 0;         // acknowledged
   std::uint64_t lost = 0;           // of them: missing in the tables, or in some elements
   std::uint64_t applied_twice = 0;  // of them: more than once
+  std::uint64_t dropped = 0;        // of them: to one table, its worker was told so
   std::uint64_t tallies = 0;        // that were checked; 0: no worker has reported any
   std::string first_mistake;        // in words
 
@@ -38,6 +39,7 @@ class AcknowledgedPushes {
     std::optional<Finished> finished;
     std::vector<Step> steps;
     std::vector<absl::Time> acknowledged;
+    std::map<std::string, std::set<std::uint64_t>> dropped;  // steps, by table
   };
 
   // A process has started; its reports are passed on with the returned number.

@@ -44,22 +44,29 @@ std::int64_t MarkOf(std::uint32_t worker, std::uint64_t step) {
 absl::StatusOr<Counters> Counters::Create(const std::string& name, Consistency consistency,
                                           Worker* worker) {
   const std::uint64_t width = 2 * std::uint64_t{worker->num_workers()};
-  LEEWAY_ASSIGN_OR_RETURN(
-      Table dense,
-      worker->CreateTable(Counting(TableSpec::Dense(absl::StrCat("counters.", name, ".dense"),
-                                                    {kRows, width}, DType::kInt64),
-                                   consistency)));
-  LEEWAY_ASSIGN_OR_RETURN(
-      Table sparse,
-      worker->CreateTable(Counting(
-          TableSpec::Sparse(absl::StrCat("counters.", name, ".sparse"), width, DType::kInt64),
-          consistency)));
-  return Counters(std::move(dense), std::move(sparse), worker);
+  const std::string prefix = absl::StrCat("counters.", name);
+  std::vector<TableSpec> specs;
+  if (consistency.late == Consistency::Late::kDrop ||
+      consistency.weight == Consistency::Weight::kCutOff) {
+    for (int i = 0; i < kSmall; ++i) {
+      specs.push_back(TableSpec::Dense(absl::StrCat(prefix, ".", i), {1, width}, DType::kInt64));
+    }
+  } else {
+    specs.push_back(
+        TableSpec::Dense(absl::StrCat(prefix, ".dense"), {kRows, width}, DType::kInt64));
+    specs.push_back(TableSpec::Sparse(absl::StrCat(prefix, ".sparse"), width, DType::kInt64));
+  }
+  std::vector<Table> tables;
+  for (TableSpec& spec : specs) {
+    LEEWAY_ASSIGN_OR_RETURN(Table table,
+                            worker->CreateTable(Counting(std::move(spec), consistency)));
+    tables.push_back(std::move(table));
+  }
+  return Counters(std::move(tables), worker);
 }
 
-Counters::Counters(Table dense, Table sparse, Worker* worker)
-    : dense_(std::move(dense)),
-      sparse_(std::move(sparse)),
+Counters::Counters(std::vector<Table> tables, Worker* worker)
+    : tables_(std::move(tables)),
       worker_(worker),
       width_(2 * std::uint64_t{worker->num_workers()}),
       keys_(kKeys),
@@ -67,30 +74,54 @@ Counters::Counters(Table dense, Table sparse, Worker* worker)
   std::iota(keys_.begin(), keys_.end(), 0u);
 }
 
-std::vector<Ticket> Counters::Push(std::uint64_t step, const std::function<void()>& sparse_is_in) {
+std::uint64_t Counters::RowsOf(const Table& table) const {
+  return table.spec().kind == TableKind::kSparse ? kKeys : table.spec().shape[0];
+}
+
+std::vector<Ticket> Counters::Push(std::uint64_t step, const std::function<void()>& is_in) {
   const std::int64_t mark = MarkOf(worker_->rank(), step);
   for (std::size_t at = 2 * worker_->rank(); at < rows_.size(); at += width_) {
     rows_[at] = 1;
     rows_[at + 1] = mark;
   }
-  const std::span<const std::int64_t> rows(rows_);
   Options told;
-  told.done = [sparse_is_in](const absl::Status& status) {
-    if (status.ok()) sparse_is_in();
+  told.done = [is_in](const absl::Status& status) {
+    if (status.ok()) is_in();
   };
-  return {dense_.Push(rows.first(kRows * width_)),
-          sparse_.Push(std::span<const std::uint64_t>(keys_), rows.first(kKeys * width_), told)};
+  step_ = step;
+  sent_.clear();
+  for (const Table& table : tables_) {
+    const auto rows = std::span<const std::int64_t>(rows_).first(RowsOf(table) * width_);
+    const bool is_last = sent_.size() + 1 == tables_.size();
+    const Options options = is_last ? told : Options();
+    sent_.push_back(table.spec().kind == TableKind::kSparse
+                        ? table.Push(std::span<const std::uint64_t>(keys_), rows, options)
+                        : table.Push(rows, options));
+  }
+  return sent_;
+}
+
+absl::StatusOr<std::vector<Dropped>> Counters::TakeDropped() {
+  std::vector<Dropped> dropped;
+  for (std::size_t i = 0; i < sent_.size(); ++i) {
+    LEEWAY_ASSIGN_OR_RETURN(const PullInfo info, worker_->Info(sent_[i]));
+    if (info.parts_dropped > 0) dropped.push_back({tables_[i].spec().name, step_});
+  }
+  sent_.clear();
+  return dropped;
 }
 
 absl::StatusOr<std::vector<Tally>> Counters::Read() {
-  std::vector<std::int64_t> dense(kRows * width_), sparse(kKeys * width_);
-  const std::vector<Ticket> tickets = {
-      dense_.Pull(std::span<std::int64_t>(dense)),
-      sparse_.Pull(std::span<const std::uint64_t>(keys_), std::span<std::int64_t>(sparse))};
-  LEEWAY_RETURN_IF_ERROR(worker_->Wait(tickets));
   std::vector<Tally> tallies;
-  AddTallies(dense_.spec().name, dense, worker_->num_workers(), &tallies);
-  AddTallies(sparse_.spec().name, sparse, worker_->num_workers(), &tallies);
+  for (Table& table : tables_) {
+    std::vector<std::int64_t> values(RowsOf(table) * width_);
+    const std::span<std::int64_t> room(values);
+    LEEWAY_RETURN_IF_ERROR(
+        worker_->Wait(table.spec().kind == TableKind::kSparse
+                          ? table.Pull(std::span<const std::uint64_t>(keys_), room)
+                          : table.Pull(room)));
+    AddTallies(table.spec().name, values, worker_->num_workers(), &tallies);
+  }
   return tallies;
 }
 

@@ -4,6 +4,9 @@
 // An element has two numbers for each worker: the number of its pushes, and the sum of their marks.
 // A mark is a random number of (worker, step): so a missing push and another that counts twice do
 // not cancel each other.
+//
+// Where a policy drops pushes each table has one request a push: it is dropped as a whole or not at
+// all, and its worker knows which.
 #ifndef LEEWAY_TESTS_STORM_COUNTERS_H_
 #define LEEWAY_TESTS_STORM_COUNTERS_H_
 
@@ -32,28 +35,41 @@ struct Tally {
   std::uint64_t elements = 0;
 };
 
-// A dense and a sparse table of one consistency.
+// A worker was told that its push was dropped.
+struct Dropped {
+  std::string table;
+  std::uint64_t step = 0;
+};
+
+// Tables of one consistency: a dense and a sparse one, or kSmall dense ones of one block.
 class Counters {
  public:
   // Enough keys that every shard has some.
   static constexpr std::uint64_t kKeys = 1024;
   static constexpr std::uint64_t kRows = 512;
+  static constexpr int kSmall = 8;
 
   static absl::StatusOr<Counters> Create(const std::string& name, Consistency consistency,
                                          Worker* worker);
 
-  // Pushes this step of this worker. Wait for the tickets before the next push.
-  std::vector<Ticket> Push(std::uint64_t step, const std::function<void()>& sparse_is_in);
+  // Pushes this step of this worker. Wait for the tickets before the next push. `is_in`: the push
+  // to the table that has something on every shard is acknowledged.
+  std::vector<Ticket> Push(std::uint64_t step, const std::function<void()>& is_in);
+  // Of the last push; its tickets are done.
+  absl::StatusOr<std::vector<Dropped>> TakeDropped();
   absl::StatusOr<std::vector<Tally>> Read();
 
  private:
-  Counters(Table dense, Table sparse, Worker* worker);
+  Counters(std::vector<Table> tables, Worker* worker);
+  std::uint64_t RowsOf(const Table& table) const;
 
-  Table dense_, sparse_;
+  std::vector<Table> tables_;
   Worker* worker_;
   std::uint64_t width_;
   std::vector<std::uint64_t> keys_;
-  std::vector<std::int64_t> rows_;  // the pushed values, enough for either table
+  std::vector<std::int64_t> rows_;  // the pushed values, enough for any table
+  std::vector<Ticket> sent_;        // by table
+  std::uint64_t step_ = 0;
 };
 
 }  // namespace leeway::storm

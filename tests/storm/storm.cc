@@ -37,8 +37,8 @@ ClusterOptions ClusterFor(const StormOptions& options, const std::string& mode,
   cluster.training.model = options.model;
   cluster.training.steps = options.steps;
   cluster.settings = options.settings;
-  cluster.folder =
-      absl::StrCat(options.folder, "/", name, "-", absl::StrReplaceAll(mode, {{":", ""}}));
+  cluster.folder = absl::StrCat(options.folder, "/", name, "-",
+                                absl::StrReplaceAll(mode, {{":", ""}, {"/", "-"}}));
   return cluster;
 }
 
@@ -54,6 +54,9 @@ absl::Status Finish(Cluster* cluster) {
   PrintRow("steps of all workers", absl::StrCat(verdict.pushes));
   PrintRow("acknowledged pushes lost", absl::StrCat(verdict.lost));
   PrintRow("pushes applied twice", absl::StrCat(verdict.applied_twice));
+  if (verdict.dropped > 0) {
+    PrintRow("pushes dropped, as told to their workers", absl::StrCat(verdict.dropped));
+  }
   PrintRow("replies staler than allowed", absl::StrCat(totals.staleness_violations));
   LEEWAY_ASSIGN_OR_RETURN(const HistoryVerdict history, JudgeHistory(*cluster));
   PrintRow("pushes of the history that were judged",

@@ -51,7 +51,9 @@ int Main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--seed", options.seed, "seed of the choice of servers, times and ways")
       ->capture_default_str();
-  app.add_option("--mode", mode, "bsp, ssp:N, asp, or both: bsp and ssp:3")->capture_default_str();
+  app.add_option("--mode", mode,
+                 "a consistency, e.g. bsp, ssp:N, backup:K/N or softsync:N, or both: bsp and ssp:3")
+      ->capture_default_str();
   app.add_option("--model", options.model, "mlp or softmax")->capture_default_str();
   app.add_option("--steps", options.steps, "number of steps of each worker")->capture_default_str();
   app.add_option("--folder", options.folder, "folder of the logs")->capture_default_str();

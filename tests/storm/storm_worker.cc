@@ -93,6 +93,7 @@ class StormRun {
       Say(Step{step, end, waited, acknowledgements_->Take()});
     }
     LEEWAY_RETURN_IF_ERROR(worker_->Wait(std::exchange(pushes_, {})));
+    LEEWAY_RETURN_IF_ERROR(TellDropped());
     LEEWAY_RETURN_IF_ERROR(worker_->Barrier(Group::kWorkers, "done", kClosingTimeout));
     LEEWAY_RETURN_IF_ERROR(worker_->Wait(tracer_->ReadAll()));
     if (worker_->rank() == 0) LEEWAY_RETURN_IF_ERROR(TellResults());
@@ -127,7 +128,16 @@ class StormRun {
     for (std::size_t i = 0; i < tables_.size(); ++i) {
       tickets.push_back(tables_[i].Pull(std::span<float>(values_[i])));
     }
-    return worker_->Wait(tickets);
+    LEEWAY_RETURN_IF_ERROR(worker_->Wait(tickets));
+    return TellDropped();
+  }
+
+  absl::Status TellDropped() {
+    for (Counters& counters : counters_) {
+      LEEWAY_ASSIGN_OR_RETURN(const std::vector<Dropped> dropped, counters.TakeDropped());
+      for (const Dropped& one : dropped) Say(one);
+    }
+    return absl::OkStatus();
   }
 
   void ComputeGradients(std::uint64_t step) {

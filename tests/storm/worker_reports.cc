@@ -19,6 +19,9 @@ std::string Text(const Step& step) {
   return text;
 }
 std::string Text(const Accuracy& accuracy) { return absl::StrCat("accuracy ", accuracy.part); }
+std::string Text(const Dropped& dropped) {
+  return absl::StrCat("dropped ", dropped.table, " ", dropped.step);
+}
 std::string Text(const Tally& tally) {
   return absl::StrCat("tally ", tally.table, " ", tally.worker, " ", tally.pushes, " ", tally.marks,
                       " ", tally.elements);
@@ -53,6 +56,8 @@ std::optional<Entry> Parse(absl::string_view line) {
   if (words[0] == "began" && FromWords(words, &began.rank, &began.clock)) return began;
   Accuracy accuracy;
   if (words[0] == "accuracy" && FromWords(words, &accuracy.part)) return accuracy;
+  Dropped dropped;
+  if (words[0] == "dropped" && FromWords(words, &dropped.table, &dropped.step)) return dropped;
   Tally tally;
   if (words[0] == "tally" &&
       FromWords(words, &tally.table, &tally.worker, &tally.pushes, &tally.marks, &tally.elements)) {

@@ -37,7 +37,7 @@ struct Finished {
   std::uint64_t max_staleness = 0;
 };
 
-using Entry = std::variant<Began, Step, Accuracy, Tally, Finished>;
+using Entry = std::variant<Began, Step, Accuracy, Dropped, Tally, Finished>;
 
 std::string ToLine(const Entry& entry);
 // nullopt: the line is no report.

@@ -186,9 +186,6 @@ absl::StatusOr<PullInfo> Worker::Info(const Ticket& ticket) const {
     return absl::FailedPreconditionError("the ticket has not completed: call Wait() before Info()");
   }
   LEEWAY_RETURN_IF_ERROR(operation->status());
-  if (!operation->has_info) {
-    return absl::FailedPreconditionError("the ticket is of a push: only pulls have a PullInfo");
-  }
   return operation->info;
 }
 

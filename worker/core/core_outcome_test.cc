@@ -87,6 +87,22 @@ TEST_F(CoreOutcomeTest, APushRefusedByAllServersIsNotApplied) {
   EXPECT_EQ(cluster_.Await(Push()).code(), StatusCode::kResourceExhausted);
 }
 
+TEST_F(CoreOutcomeTest, APushThatAPolicyDropsSucceedsAndSaysSo) {
+  Refuse(1, absl::CancelledError("late"));
+  const auto push = Push();
+  EXPECT_TRUE(cluster_.Await(push).ok()) << push->status();
+  EXPECT_EQ(push->info.parts_dropped, 1u);
+  EXPECT_EQ(cluster_.core->stats().parts_dropped, 1u);
+  // There is nothing to pull then.
+  const auto push_pull = cluster_.PushPull(table_, ones_, &got_, {});
+  EXPECT_EQ(cluster_.Await(push_pull).code(), StatusCode::kUnknown) << push_pull->status();
+  EXPECT_EQ(push_pull->info.parts_dropped, 1u);
+  Refuse(0, absl::CancelledError("late"));
+  EXPECT_EQ(cluster_.Await(cluster_.PushPull(table_, ones_, &got_, {})).code(),
+            StatusCode::kCancelled);
+  EXPECT_EQ(cluster_.core->stats().parts_dropped, 4u);
+}
+
 TEST_F(CoreOutcomeTest, APushRefusedByOneServerMayBeAppliedInPart) {
   Refuse(1, absl::ResourceExhaustedError("LEEWAY_HELD_BYTES_MAX"));
   const absl::Status status = cluster_.Await(Push());
