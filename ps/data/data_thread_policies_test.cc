@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "ps/shard/state/client_sessions.h"
 #include "ps/testing/test_support.h"
 
 namespace leeway::ps {
@@ -285,6 +286,35 @@ TEST(Weights, AWorkerThatSaysItReadUpdatesThatAreStillToComeIsRefused) {
   const absl::Status told = bench.TakeReply(0).reply().result;
   EXPECT_EQ(told.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(told.message()), HasSubstr("computed from values with 7 updates"));
+}
+
+TEST(Weights, AWorkerThatSaysItReadNewerValuesThanItWasSentIsRefused) {
+  Bench bench({.num_workers = 2, .num_shards = 1});
+  const std::uint32_t table = bench.Install(TableOf("asp,weight=1/tau"));
+  EXPECT_TRUE(bench.PushNow(1, table, 0, 1).ok());
+  bench.PullNow(0, table, 0);  // 1 update
+  for (int push = 0; push < 2; ++push) EXPECT_TRUE(bench.PushNow(1, table, 0, 1).ok());
+  proto::Request lie = bench.DensePush(0, table, 0);
+  lie.read_updates = 2;
+  bench.Send(0, lie, Bench::Filled(1));
+  const absl::Status told = bench.TakeReply(0).reply().result;
+  EXPECT_EQ(told.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(told.message()),
+              HasSubstr("computed from values with 2 updates; those that it was sent had 1"));
+  bench.PullNow(0, table, 0);
+  proto::Request fresh = bench.DensePush(0, table, 0);
+  fresh.read_updates = 3;
+  bench.Send(0, fresh, Bench::Filled(1));
+  EXPECT_TRUE(bench.TakeReply(0).reply().result.ok());
+}
+
+TEST(Weights, WhatIsRememberedOfAWorkerIsBounded) {
+  UpdatesSent sent;
+  for (std::uint64_t block = 0; block <= kUpdatesSentMax; ++block) sent.Note(0, block, 5);
+  sent.Note(0, 0, 4);  // an earlier answer, later
+  EXPECT_EQ(sent.Of(0, 0), 5u);
+  EXPECT_EQ(sent.Of(1, 0), std::nullopt);
+  EXPECT_EQ(sent.Of(0, kUpdatesSentMax), std::nullopt);
 }
 
 // ---- delay compensation ----

@@ -111,7 +111,10 @@ void Pulls::Serve(const Table& table, const Inbound& inbound, const PullDecision
   reply.staleness = Policy::Staleness(decision.effective, reply.slowest_clock);
   reply.version = state_->index;
   if (table.is_weighted()) {
+    const proto::RequestId& id = inbound.request.id;
     reply.updates = state_->stores.UpdatesOf(table, view.block);
+    state_->sessions.Of({id.worker, id.incarnation})
+        .updates_sent.Note(table.id(), view.block, reply.updates);
   }
   Payload payload = TakeValues(*pulled, &reply);
   if (table.is_compensated() && !payload.empty()) {

@@ -192,16 +192,21 @@ bool Pushes::MustWait(const Table& table, const proto::Request& request) const {
   return table.newest_settings().policy.Push(facts).action == PushDecision::Action::kWait;
 }
 
-// A worker computes from what a head of this shard has sent it, which had no updates that the shard
-// has not had.
+// A worker computes from what a head of this shard has sent it. What an earlier head has sent is
+// not known, but had no updates that the shard has not had.
 absl::StatusOr<std::uint64_t> Pushes::StalenessOf(const Table& table,
                                                   const proto::Request& request) const {
-  const std::uint64_t updates = state_->stores.UpdatesOf(table, BlockOf(request));
-  if (request.read_updates <= updates) return updates - request.read_updates;
-  return absl::InvalidArgumentError(
-      absl::StrCat("a push of worker ", request.id.worker, " to table ", table.spec().name,
-                   " says that it was computed from values with ", request.read_updates,
-                   " updates, where there were ", updates, " in all"));
+  const std::uint64_t block = BlockOf(request);
+  const std::uint64_t updates = state_->stores.UpdatesOf(table, block);
+  const ClientSession* const session =
+      state_->sessions.Find({request.id.worker, request.id.incarnation});
+  const std::optional<std::uint64_t> sent =
+      session == nullptr ? std::nullopt : session->updates_sent.Of(table.id(), block);
+  if (request.read_updates <= sent.value_or(updates)) return updates - request.read_updates;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "a push of worker ", request.id.worker, " to table ", table.spec().name,
+      " says that it was computed from values with ", request.read_updates, " updates; those that ",
+      sent.has_value() ? "it was sent had " : "there are have had ", sent.value_or(updates)));
 }
 
 // `checked`: NaN and infinity have been looked for.

@@ -196,9 +196,11 @@ proto::Request ChainBench::RequestOf(std::uint32_t table, proto::Op op, std::uin
 }
 
 ChainWorker::Key ChainBench::Push(std::uint32_t worker, std::uint32_t table, std::uint64_t clock,
-                                  std::uint64_t block, float value) {
+                                  std::uint64_t block, float value, std::uint64_t read_updates) {
   const std::vector<float> values(kBlock, value);
-  return workers_[worker]->Submit(RequestOf(table, proto::Op::kPush, clock, block),
+  proto::Request request = RequestOf(table, proto::Op::kPush, clock, block);
+  request.read_updates = read_updates;
+  return workers_[worker]->Submit(std::move(request),
                                   {runtime::Buffer::CopyOf(values.data(), kBlock * sizeof(float))},
                                   tables_[table - 1].consistency.is_bsp());
 }

@@ -70,7 +70,7 @@ class ChainBench {
   void DropFromChains(std::uint32_t server);
 
   ChainWorker::Key Push(std::uint32_t worker, std::uint32_t table, std::uint64_t clock,
-                        std::uint64_t block, float value);
+                        std::uint64_t block, float value, std::uint64_t read_updates = 0);
   ChainWorker::Key Pull(std::uint32_t worker, std::uint32_t table, std::uint64_t clock,
                         std::uint64_t block);
   // Rows of a sparse or ragged table, all of one value; `keys` belong to one shard.

@@ -101,6 +101,30 @@ TEST(ChainPolicies, ADroppedPushStaysDroppedWithANewHead) {
   bench.ExpectReplicasEqual();
 }
 
+// What it sent before is older than what the head in between has sent.
+TEST(ChainPolicies, AWeightedPushIsTakenByAHeadThatLeadsAgain) {
+  ChainBench bench({.servers = 2, .replication = 2});
+  const std::uint32_t table = bench.Install(Consistency::Parse("asp,weight=1/tau").value());
+  const auto pull_from = [&](std::uint32_t head, std::uint32_t other) {
+    bench.SetChain({head, other});
+    bench.Publish();
+    bench.UntilIdle();
+    bench.Pull(0, table, 0, 0);
+    bench.UntilIdle();
+  };
+  pull_from(0, 1);
+  bench.Push(1, table, 0, 0, 1);
+  bench.UntilIdle();
+  pull_from(1, 0);
+  bench.SetChain({0, 1});
+  bench.Publish();
+  bench.UntilIdle();
+  const auto push = bench.Push(0, table, 0, 0, 10, /*read_updates=*/1);
+  bench.UntilIdle();
+  EXPECT_TRUE(bench.worker(0).ResultOf(push).ok()) << bench.worker(0).ResultOf(push);
+  EXPECT_EQ(bench.ReadAll(table, 0)[0], 11);
+}
+
 TEST(ChainPolicies, RowsAreCollectedAsBlocksAre) {
   ChainBench bench({.servers = 2, .replication = 2});
   TableSpec spec = TableSpec::Sparse("", 3);

@@ -78,6 +78,7 @@ void ClientSessions::RestartAsHead() {
     for (const RequestClass kind : {kAtOnce, kHeld}) {
       session.inherited[kind] = session.orders[kind].admitted();
     }
+    session.updates_sent.Clear();
   }
 }
 

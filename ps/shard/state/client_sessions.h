@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -32,6 +33,32 @@ struct Watermarks {
 };
 
 using WorkerKey = std::pair<std::uint32_t, std::uint64_t>;  // rank, incarnation
+
+// Blocks of a session whose updates are remembered (UpdatesSent).
+inline constexpr std::size_t kUpdatesSentMax = 1 << 16;
+
+// The updates that the values had which this head has sent a worker, by table with weights and
+// block; of the first kUpdatesSentMax blocks.
+class UpdatesSent {
+ public:
+  void Note(std::uint32_t table, std::uint64_t block, std::uint64_t updates) {
+    const auto found = sent_.find({table, block});
+    if (found != sent_.end()) {
+      found->second = std::max(found->second, updates);
+    } else if (sent_.size() < kUpdatesSentMax) {
+      sent_.emplace(std::pair(table, block), updates);
+    }
+  }
+  // nullopt: it is not known.
+  std::optional<std::uint64_t> Of(std::uint32_t table, std::uint64_t block) const {
+    const auto found = sent_.find({table, block});
+    return found == sent_.end() ? std::nullopt : std::optional(found->second);
+  }
+  void Clear() { sent_.clear(); }
+
+ private:
+  std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t> sent_;
+};
 
 // The session of one incarnation of a worker.
 struct ClientSession {
@@ -59,6 +86,7 @@ struct ClientSession {
   // The newest tick that cannot count yet; clock 0: none.
   std::uint64_t tick_clock = 0;
   Watermarks tick_watermarks;
+  UpdatesSent updates_sent;
 };
 
 class ClientSessions {
