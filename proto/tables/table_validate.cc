@@ -203,7 +203,9 @@ absl::Status CheckConsistency(const TableSpec& spec) {
         "a table of another kind than dense float32 or float64; only such pushes are "
         "compensated for their delay");
   }
-  if (consistency.is_weighted() && IsInteger(spec.dtype)) {
+  // A cut-off alone counts pushes as they are, or not at all.
+  if (consistency.is_weighted() && consistency.weight != Consistency::Weight::kCutOff &&
+      IsInteger(spec.dtype)) {
     return with("dtype ", Name(spec.dtype), "; integers are not multiplied by a weight");
   }
   return absl::OkStatus();

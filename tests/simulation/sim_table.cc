@@ -155,6 +155,11 @@ SimTable PolicyTable(std::uint32_t index, std::uint32_t num_workers, runtime::Ra
       consistency =
           Consistency::Dssp(static_cast<std::uint32_t>(random->Below(2)), 1 + random->Below(4));
   }
+  // Its weights are 1 and 0, so that counters still tell what has been applied.
+  if (table.by_arrivals() && random->Below(3) == 0) {
+    consistency.weight = Consistency::Weight::kCutOff;
+    consistency.b = static_cast<double>(random->Below(4));
+  }
   return table;
 }
 

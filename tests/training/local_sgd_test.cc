@@ -84,7 +84,8 @@ struct Case {
 class LocalSgdTest : public testing::TestWithParam<Case> {};
 
 TEST_P(LocalSgdTest, IsAsTheFormulasSay) {
-  const auto [options, steps] = GetParam();
+  const LocalSgdOptions& options = GetParam().options;
+  const std::uint64_t steps = GetParam().steps;
   LocalCluster::Setup setup;
   setup.servers = 2;
   setup.workers = kWorkers;

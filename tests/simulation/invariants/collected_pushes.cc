@@ -26,7 +26,7 @@ class FewAreWaiting final : public Invariant {
         for (std::size_t number = 0; number < pushes.size(); ++number) {
           const Push& push = pushes[number];
           const bool there = ((push.places >> read.places[i]) & 1) != 0 &&
-                             push.outcome == Outcome::kAcknowledged &&
+                             push.outcome == Outcome::kAcknowledged && push.dropped == 0 &&
                              push.acknowledged < read.submitted;
           if (!there) continue;
           waiting += TimesApplied(*read.table, read.CountsOf(i), worker, number) == 0;
