@@ -41,8 +41,10 @@ void ExpectComplaint(std::vector<std::string> arguments, int code, const std::st
 }
 
 TEST(CliTest, Version) {
-  EXPECT_EQ(Leeway({"version"}).output, "leeway 0.1.0\n");
-  EXPECT_EQ(Leeway({"--version"}).output, "leeway 0.1.0\n");
+  const std::string version = Leeway({"--version"}).output;
+  EXPECT_THAT(version,
+              MatchesRegex("leeway 0\\.1\\.0 \\((commit [0-9a-f]+(-changed)?, )?[A-Za-z]+ build\\)\n"));
+  EXPECT_EQ(Leeway({"version"}).output, version);
 }
 
 TEST(CliTest, HelpNamesTheCommands) {

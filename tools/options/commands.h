@@ -12,7 +12,8 @@
 
 namespace leeway::tools {
 
-inline constexpr char kVersion[] = "0.1.0";
+// "0.1.0 (commit 0123456789ab, Release build)": of WriteVersion.cmake.
+extern const char kVersion[];
 
 // "leeway: reason" on standard error; returns 1.
 int Complain(const absl::Status& why);
