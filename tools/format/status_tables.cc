@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -152,6 +153,7 @@ std::string Shards(const OrderedJson& status) {
 // The facts about one table from the threads of all servers.
 struct TableFacts {
   double rows = 0, blocks = 0, memory_bytes = 0;
+  std::set<std::uint64_t> servers;               // that have some of its blocks
   using Counts = std::map<std::string, double>;  // the last with a "+"
   Counts staleness;                              // of replies, by clocks
   Counts push_staleness;                         // by updates
@@ -171,6 +173,7 @@ std::map<std::uint64_t, TableFacts> FactsOf(const OrderedJson& status) {
         TableFacts& of = facts[Count(table, "id")];
         of.rows += Number(table, "rows");
         of.blocks += Number(table, "blocks");
+        if (Number(table, "blocks") > 0) of.servers.insert(Count(server, "rank"));
         of.memory_bytes += Number(table, "memory_bytes");
         AddCounts(Part(table, "staleness"), &of.staleness);
         AddCounts(Part(table, "push_staleness"), &of.push_staleness);
@@ -208,6 +211,25 @@ std::string ShapeOf(const OrderedJson& table, const TableFacts& facts) {
   return kind == "sparse" ? absl::StrCat(rows, " of ", Count(table, "row_width")) : rows;
 }
 
+// Dense tables that one server alone serves, though spreading them would be worth it.
+std::string TablesOfOneBlock(const OrderedJson& status,
+                             std::map<std::uint64_t, TableFacts>* facts) {
+  constexpr double kWorthSpreadingBytes = 64 << 10;  // of all replicas
+  const std::size_t replication =
+      std::max<std::uint64_t>(1, Count(Part(status, "shards"), "replication"));
+  const std::size_t servers = Part(status, "servers").size();
+  std::string text;
+  for (const OrderedJson& table : Part(status, "tables")) {
+    const TableFacts& of = (*facts)[Count(table, "id")];
+    if (servers <= replication || of.servers.empty() || of.servers.size() > replication) continue;
+    if (of.blocks > static_cast<double>(of.servers.size())) continue;
+    if (of.memory_bytes < kWorthSpreadingBytes) continue;
+    absl::StrAppend(&text, "table ", Text(table, "name"), " has one block: of ", servers,
+                    " servers one serves it; a smaller LEEWAY_BLOCK_BYTES would spread it\n");
+  }
+  return text;
+}
+
 std::string Tables(const OrderedJson& status) {
   if (Part(status, "tables").empty()) return "";
   std::map<std::uint64_t, TableFacts> facts = FactsOf(status);
@@ -225,7 +247,8 @@ std::string Tables(const OrderedJson& status) {
     pushes.push_back({Text(table, "name"), Staleness(of.push_staleness)});
   }
   return absl::StrCat(TextTable(rows, rows[0].size()),
-                      pushes.size() == 1 ? "" : "\n" + TextTable(pushes, pushes[0].size()));
+                      pushes.size() == 1 ? "" : "\n" + TextTable(pushes, pushes[0].size()),
+                      TablesOfOneBlock(status, &facts));
 }
 
 // ---- clocks, and stragglers ----

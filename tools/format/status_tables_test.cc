@@ -109,6 +109,19 @@ TEST(StatusTablesTest, TablesHaveTheirStalenessOverAllThreads) {
   EXPECT_THAT(text, HasSubstr("pushes by staleness, updates\nw      0: 75%  7: 25%"));
 }
 
+TEST(StatusTablesTest, ATableOfOneBlockIsServedByOneServer) {
+  const char* const said = "table w has one block: of 2 servers one serves it";
+  Json status = Example();
+  status["shards"]["replication"] = 1;
+  EXPECT_THAT(StatusTables(status), Not(HasSubstr("has one block")));  // four
+  status["servers"][0]["threads"][0]["tables"][0]["blocks"] = 1;
+  status["servers"][0]["threads"][1]["tables"][0]["blocks"] = 0;
+  EXPECT_THAT(StatusTables(status), HasSubstr(said));
+  status["servers"][0]["threads"][0]["tables"][0]["memory_bytes"] = 4096;
+  status["servers"][0]["threads"][1]["tables"][0]["memory_bytes"] = 0;
+  EXPECT_THAT(StatusTables(status), Not(HasSubstr(said)));  // not worth it
+}
+
 TEST(StatusTablesTest, ClocksAndWhoHoldsUpWhom) {
   const std::string text = StatusTables(Example());
   EXPECT_EQ(Line(text, "0 8"), "") << "a rank and its clock are two columns";
