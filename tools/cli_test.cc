@@ -42,8 +42,9 @@ void ExpectComplaint(std::vector<std::string> arguments, int code, const std::st
 
 TEST(CliTest, Version) {
   const std::string version = Leeway({"--version"}).output;
-  EXPECT_THAT(version,
-              MatchesRegex("leeway 0\\.1\\.0 \\((commit [0-9a-f]+(-changed)?, )?[A-Za-z]+ build\\)\n"));
+  EXPECT_THAT(
+      version,
+      MatchesRegex("leeway 0\\.1\\.0 \\((commit [0-9a-f]+(-changed)?, )?[A-Za-z]+ build\\)\n"));
   EXPECT_EQ(Leeway({"version"}).output, version);
 }
 
