@@ -63,24 +63,27 @@ bool LogHistory::IsOfEntry(proto::LogEntryKind kind) {
 void LogHistory::Hear(const van::Overheard& heard) {
   if (!absl::StartsWith(heard.from, Name(Role::kServer))) return;
   if (const auto* const ack = std::get_if<proto::ReplicateAck>(&heard.message)) {
-    HearAck(heard.from, *ack);
+    HearAck(heard.to, *ack);
   } else if (const auto* const sent = std::get_if<proto::Replicate>(&heard.message)) {
     if (IsOfEntry(sent->kind)) HearEntry(heard.from, *sent, DigestOf(*sent, heard.raw));
+    const bool whole = IsOfEntry(sent->kind) && sent->kind != proto::LogEntryKind::kUpdate;
+    if (whole || sent->kind == proto::LogEntryKind::kTransferBegin) {
+      std::uint64_t& brought = logs_[sent->shard].brought[{heard.from, sent->stream}];
+      brought = std::max(brought, sent->index);
+    }
   }
 }
 
-// A tail that was the head before has entries that its new head may not have yet: its
-// acknowledgement of an entry that it was the first to send commits nothing.
-void LogHistory::HearAck(const std::string& from, const proto::ReplicateAck& ack) {
+// A tail that was in another place of the chain before may have entries that the members before it
+// do not have yet. Its acknowledgement commits those that they have sent it.
+void LogHistory::HearAck(const std::string& to, const proto::ReplicateAck& ack) {
   Log& log = logs_[ack.shard];
-  for (auto entry = log.origins.upper_bound(ack.committed); entry != log.origins.begin();) {
-    --entry;
-    if (entry->first <= log.committed) return;
-    if (entry->second == from) continue;
-    log.committed = entry->first;
-    log.committed_in = log.epoch;
-    return;
-  }
+  const auto brought = log.brought.find({to, ack.stream});
+  if (brought == log.brought.end()) return;
+  const std::uint64_t committed = std::min(ack.committed, brought->second);
+  if (committed <= log.committed) return;
+  log.committed = committed;
+  log.committed_in = log.epoch;
 }
 
 void LogHistory::HearEntry(const std::string& from, const proto::Replicate& sent,
@@ -99,7 +102,6 @@ void LogHistory::HearEntry(const std::string& from, const proto::Replicate& sent
                                                           log.committed, " was committed"));
   }
   if (sent.kind == proto::LogEntryKind::kUpdate) return;  // the entry's last part comes later
-  log.origins.try_emplace(sent.index, from);
   const auto [known, first] = log.of_epoch.try_emplace({sent.epoch, sent.index}, digest);
   if (!first && known->second != digest) {
     checker_->Fail("one head an epoch", absl::StrCat(entry(), " another one than was sent before"));

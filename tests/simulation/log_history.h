@@ -1,11 +1,11 @@
 // LogHistory records the replication logs of a run, as they went over the network, and checks two
 // invariants.
 //
-// "committed entries stay": once the tail of a chain has acknowledged entry i as applied, every
-// later message with entry i of that shard's log has a content that had been sent as entry i
-// before. So a new head that decides otherwise, or a replica that counts differently, is found at
-// once, and not only when the replicas are compared at the end of the run. "one head an epoch": in
-// one epoch all servers send the same entry i.
+// "committed entries stay": once the tail of a chain has acknowledged entry i, which it was sent,
+// as applied, every later message with entry i of that shard's log has a content that had been sent
+// as entry i before. So a new head that decides otherwise, or a replica that counts differently, is
+// found at once, and not only when the replicas are compared at the end of the run. "one head an
+// epoch": in one epoch all servers send the same entry i.
 #ifndef LEEWAY_TESTS_SIMULATION_LOG_HISTORY_H_
 #define LEEWAY_TESTS_SIMULATION_LOG_HISTORY_H_
 
@@ -42,12 +42,13 @@ class LogHistory {
     std::uint64_t committed_in = 0;  // the newest epoch that was known when it was committed
     std::uint64_t epoch = 0;         // the newest epoch that is known now
     std::map<std::uint64_t, std::set<std::uint64_t>> entries;  // digests by index
-    std::map<std::uint64_t, std::string> origins;  // by index: the first host that sent all of it
+    // By sender and stream: the last entry that the stream has brought, by itself or in a state.
+    std::map<std::pair<std::string, std::uint64_t>, std::uint64_t> brought;
     // By epoch and index; several messages may be one entry.
     std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t> of_epoch;
   };
 
-  void HearAck(const std::string& from, const proto::ReplicateAck& ack);
+  void HearAck(const std::string& to, const proto::ReplicateAck& ack);
   void HearEntry(const std::string& from, const proto::Replicate& entry, std::uint64_t digest);
 
   Checker* const checker_;

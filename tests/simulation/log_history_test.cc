@@ -22,14 +22,15 @@ class LogHistoryTest : public ::testing::Test {
             .index = index,
             .workers = {{.rank = worker, .incarnation = 7}}};
   }
-  void Send(const std::string& from, const proto::AnyMessage& message) {
+  void Send(const std::string& from, const proto::AnyMessage& message, const std::string& to = "") {
     van::Message raw;
     raw.header = proto::Encode(message);
-    logs_.Hear(van::Overheard(from, "", {}, std::move(raw)));
+    logs_.Hear(van::Overheard(from, to, {}, std::move(raw)));
   }
-  void Commit(std::uint64_t index) {
+  // The tail says it to the member before it.
+  void Commit(std::uint64_t index, const std::string& to = "server0", std::uint64_t stream = 1) {
     Send("server1",
-         proto::ReplicateAck{.shard = 2, .stream = 1, .entry = index, .committed = index});
+         proto::ReplicateAck{.shard = 2, .stream = stream, .entry = index, .committed = index}, to);
   }
   std::string Violation() const {
     return checker_.violation().has_value() ? checker_.violation()->invariant : "";
@@ -72,20 +73,46 @@ TEST_F(LogHistoryTest, WhatNobodyHasSentIsNotCommitted) {
   EXPECT_EQ(Violation(), "");
 }
 
-// It was the head, and may die before the new head has the entries that it sends.
-TEST_F(LogHistoryTest, ATailCommitsNothingThatItWasTheFirstToSend) {
+// It was the head, or followed another one, and may die before the new head has what it has.
+TEST_F(LogHistoryTest, ATailCommitsNothingThatTheMemberBeforeItHasNotSentIt) {
   Send("server0", Entry(1, 4));
   Send("server1", Entry(1, 5));
-  Commit(5);
+  Send("server2", Entry(1, 6));
+  Commit(6);
+  EXPECT_EQ(logs_.committed(2), 4u);
   Send("server0", Entry(2, 5, /*worker=*/1));
+  Send("server0", Entry(2, 6, /*worker=*/1));
   EXPECT_EQ(Violation(), "");
   Send("server0", Entry(2, 4, /*worker=*/1));
   EXPECT_EQ(Violation(), "committed entries stay");
 }
 
+TEST_F(LogHistoryTest, AStreamCommitsWhatItHasBroughtItself) {
+  Send("server0", Entry(1, 5));
+  Commit(5, "server0", /*stream=*/2);
+  EXPECT_EQ(logs_.committed(2), 0u);
+  proto::Replicate update = Entry(1, 6);
+  update.kind = proto::LogEntryKind::kUpdate;
+  Send("server0", update);  // a part of entry 6
+  Commit(6);
+  EXPECT_EQ(logs_.committed(2), 5u);
+}
+
+TEST_F(LogHistoryTest, AStateThatWasTransferredIsCommitted) {
+  Send("server0", Entry(1, 5));
+  proto::Replicate begin = Entry(2, 5);
+  begin.kind = proto::LogEntryKind::kTransferBegin;
+  begin.stream = 2;
+  Send("server2", begin);
+  Commit(5, "server2", /*stream=*/2);
+  EXPECT_EQ(logs_.committed(2), 5u);
+  Send("server2", Entry(2, 5, /*worker=*/1));
+  EXPECT_EQ(Violation(), "committed entries stay");
+}
+
 TEST_F(LogHistoryTest, ADeposedHeadMaySendWhatIsNeverCommitted) {
   Send("server2", Entry(2, 5));
-  Commit(5);
+  Commit(5, "server2");
   Send("server0", Entry(1, 5, /*worker=*/1));
   EXPECT_EQ(Violation(), "");
 }

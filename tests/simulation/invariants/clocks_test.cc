@@ -15,11 +15,11 @@ namespace {
 using ::testing::HasSubstr;
 using Way = van::Overheard::Way;
 
-van::Overheard Said(const std::string& from, const proto::AnyMessage& message,
-                    const Way& way = {}) {
+van::Overheard Said(const std::string& from, const proto::AnyMessage& message, const Way& way = {},
+                    const std::string& to = "somebody") {
   van::Message raw;
   raw.header = proto::Encode(message);
-  return {from, "somebody", way, std::move(raw)};
+  return {from, to, way, std::move(raw)};
 }
 
 class SaidClocksTest : public testing::Test {
@@ -140,11 +140,12 @@ class ClosedClocksTest : public testing::Test {
     entry.workers = {session};
     return entry;
   }
-  void Commit(std::uint64_t index) {
-    EXPECT_EQ(
-        Hear("server1",
-             proto::ReplicateAck{.shard = 2, .stream = 1, .entry = index, .committed = index}),
-        "");
+  // What `to` has sent up to there is on all members.
+  void Commit(std::uint64_t index, const std::string& to = "server0") {
+    const proto::ReplicateAck ack{.shard = 2, .stream = 1, .entry = index, .committed = index};
+    const van::Overheard heard = Said("server3", ack, {}, to);
+    logs_.Hear(heard);
+    EXPECT_EQ(closed_.Hear(heard), "");
   }
 
   const History history_{0, 1};
@@ -163,7 +164,7 @@ TEST_F(ClosedClocksTest, WhatIsNotCommittedMayCloseAgainAtAnotherHead) {
   EXPECT_EQ(Close(1, 5, 3), "");
   EXPECT_EQ(Close(2, 5, 3, {.rank = 0, .incarnation = 7, .clock = 4}, "server1"), "");
   EXPECT_EQ(closed_.ClosedIn(2), 0u);
-  Commit(5);
+  Commit(5, "server1");
   EXPECT_EQ(closed_.ClosedIn(2), 4u);
   EXPECT_THAT(Close(3, 6, 3, {}, "server1"), HasSubstr("clocks below 4 have closed already"));
 }
