@@ -65,8 +65,10 @@ FaultInjector::Struck ProcessFaults::StrikeScheduler(const Episode& episode) {
 }
 
 // Servers in the cluster are told the new address, and tell it to the nodes that they are connected
-// to. A server that is about to be taken for dead is not told, and neither is a worker whose map is
-// so old that it may show dead servers alone: it ends after Config::scheduler_timeout.
+// to. A server that is about to be taken for dead is not told. Neither is a worker that is
+// connected to no server which lives on: its map is so old that it may show dead servers alone, or
+// an attempt to connect was lost and is still to be made anew. Such a worker ends after
+// Config::scheduler_timeout.
 bool ProcessFaults::MayMoveScheduler() const {
   const std::shared_ptr<const proto::ClusterMap> map = KeptMap();
   if (map == nullptr || !doomed_.empty()) return false;
@@ -75,12 +77,14 @@ bool ProcessFaults::MayMoveScheduler() const {
       return false;
     }
   }
+  const auto living = std::ranges::count_if(map->servers, &proto::ServerEntry::alive);
   return std::ranges::all_of(*workers_, [&](const auto& worker) {
     const std::string name = WorkerName(worker->rank());
     if (cluster_->WasKilled(name)) return true;
     SimProcess* const process = cluster_->Find(name);
     return worker->answered() && !worker->may_be_given_up() && process != nullptr &&
-           process->core()->epoch() >= map->epoch;
+           process->core()->epoch() >= map->epoch &&
+           std::ssize(process->core()->LivingServers()) == living;
   });
 }
 

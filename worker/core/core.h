@@ -80,6 +80,8 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
   std::uint32_t num_workers() const { return welcome_.num_workers; }
   std::uint32_t num_servers() const { return welcome_.num_servers; }
   std::uint64_t epoch() const { return map_ == nullptr ? 0 : map_->epoch; }  // of the newest map
+  // Living servers that it is connected to, by rank. Not before the first map.
+  std::vector<std::uint32_t> LivingServers() const;
 
   void CreateTable(const TableSpec& spec, absl::Duration timeout, TableDone done);
   void OpenTable(const std::string& name, absl::Duration timeout, TableDone done);
@@ -150,7 +152,6 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
 
   SchedulerRequests::TableDone TableAnswer(TableDone done);
   void OpenEqualTable(const TableSpec& spec, absl::Duration timeout, TableDone done);
-  std::vector<std::uint32_t> LivingServers() const;
   void SendCodecReport(proto::CodecReport report);
   void Enter();
   void BeReady();
