@@ -14,7 +14,7 @@ set(leeway_server_libraries
     ps_checkpoint ps_consistency
     ps_store_factory ps_store_dense ps_store_sparse ps_store ps_store_memory ps_updaters ps_kernels)
 set(leeway_shared_libraries
-    node checkpoint van_mixed van_rdma van_rdma_memory van_rdma_verbs van_shm van_shm_memory van_tcp van_zmq
+    node checkpoint van_mixed van_rdma van_rdma_verbs van_shm van_shm_memory van_tcp van_zmq
     van_session van_address van compress compress_codecs compress_sparse compress_common compress_kernels
     proto_encoding proto_tables proto_messages runtime_config runtime_loop runtime_files runtime_memory
     runtime_log runtime_base)

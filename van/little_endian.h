@@ -1,27 +1,28 @@
-// Put and Get write and read little-endian integers, as they are on the wire, at any address
-// (aligned or not).
+// Put and Get write and read little-endian integers, and structs of these without padding, as they
+// are on the wire, at any address (aligned or not).
 #ifndef LEEWAY_VAN_LITTLE_ENDIAN_H_
 #define LEEWAY_VAN_LITTLE_ENDIAN_H_
 
+#include <bit>
 #include <cstddef>
-#include <cstdint>
+#include <cstring>
+#include <type_traits>
 
 namespace leeway::van {
 
+static_assert(std::endian::native == std::endian::little, "numbers cross the wire as they lie");
+
 template <class T>
-void Put(T value, std::byte* out) {
-  for (std::size_t i = 0; i < sizeof(T); ++i) {
-    out[i] = static_cast<std::byte>(static_cast<std::uint64_t>(value) >> (8 * i) & 0xff);
-  }
+void Put(const T& value, std::byte* out) {
+  static_assert(std::has_unique_object_representations_v<T>);
+  std::memcpy(out, &value, sizeof(T));
 }
 
 template <class T>
 T Get(const std::byte* in) {
-  std::uint64_t value = 0;
-  for (std::size_t i = 0; i < sizeof(T); ++i) {
-    value |= std::to_integer<std::uint64_t>(in[i]) << (8 * i);
-  }
-  return static_cast<T>(value);
+  T value;
+  std::memcpy(&value, in, sizeof(T));
+  return value;
 }
 
 }  // namespace leeway::van

@@ -38,8 +38,7 @@ std::shared_ptr<const PostedReceive> PostedReceives::Find(PeerId peer, std::uint
     return nullptr;
   }
   std::shared_ptr<PostedReceive> receive = found->second.lock();
-  const bool fits = receive->bytes() == bytes;
-  return fits && receive->to() != nullptr ? receive : nullptr;
+  return receive->bytes() == bytes && receive->to() != nullptr ? receive : nullptr;
 }
 
 const std::byte* PostedReceives::Answered(PeerId peer, std::uint64_t token) {

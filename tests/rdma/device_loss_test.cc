@@ -7,7 +7,7 @@
 #include "tests/support/local_cluster.h"
 #include "van/address/tcp_address.h"
 #include "van/mixed/mixed_transport.h"
-#include "van/rdma/rdma_van.h"
+#include "van/rdma/rdma_transport.h"
 #include "van/rdma/testing/fake_verbs.h"
 #include "van/session/session_van.h"
 

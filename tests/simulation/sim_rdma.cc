@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/loop/lifetime.h"
-#include "van/rdma/memory/rdma_format.h"
-#include "van/rdma/rdma_van.h"
+#include "van/rdma/rdma_format.h"
+#include "van/rdma/rdma_transport.h"
 #include "van/session/envelope.h"
 #include "van/session/session_van.h"
 #include "van/transport.h"

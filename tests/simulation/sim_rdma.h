@@ -9,7 +9,7 @@
 #include <string>
 
 #include "runtime/sim/sim_world.h"
-#include "van/rdma/memory/rdma_memory.h"
+#include "van/rdma/rdma_transport.h"
 #include "van/rdma/testing/fake_verbs.h"
 #include "van/sim/sim_van.h"
 #include "van/van.h"

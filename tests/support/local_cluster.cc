@@ -10,7 +10,7 @@
 #include "ps/control/server.h"
 #include "runtime/loop/real_loop.h"
 #include "scheduler/control/scheduler.h"
-#include "van/rdma/rdma_van.h"
+#include "van/rdma/rdma_transport.h"
 #include "van/rdma/testing/fake_verbs.h"
 #include "van/tcp/tcp_van.h"
 #include "van/zmq/zmq_van.h"

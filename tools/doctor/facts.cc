@@ -8,7 +8,7 @@
 #include "ps/control/own_host.h"
 #include "van/address/tcp_address.h"
 #include "van/mixed/mixed_van.h"
-#include "van/rdma/verbs/locked_memory.h"
+#include "van/rdma/verbs/inventory.h"
 #include "van/shm/memory/shm_segment.h"
 
 namespace leeway::tools {

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "van/mixed/mixed_van.h"
-#include "van/rdma/verbs/locked_memory.h"
+#include "van/rdma/verbs/inventory.h"
 
 namespace leeway::tools {
 namespace {

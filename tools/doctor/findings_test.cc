@@ -4,7 +4,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "van/rdma/verbs/locked_memory.h"
+#include "van/rdma/verbs/inventory.h"
 
 namespace leeway::tools {
 namespace {

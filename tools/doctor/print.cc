@@ -5,7 +5,7 @@
 #include "absl/strings/str_split.h"
 #include "tools/doctor/findings.h"
 #include "tools/format/text_table.h"
-#include "van/rdma/verbs/locked_memory.h"
+#include "van/rdma/verbs/inventory.h"
 
 namespace leeway::tools {
 namespace {

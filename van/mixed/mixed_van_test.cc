@@ -8,7 +8,7 @@
 #include "runtime/config/address.h"
 #include "runtime/loop/real_loop.h"
 #include "van/mixed/mixed_transport.h"
-#include "van/rdma/rdma_van.h"
+#include "van/rdma/rdma_transport.h"
 #include "van/rdma/testing/fake_verbs.h"
 #include "van/session/session_van.h"
 #include "van/testing/test_world.h"

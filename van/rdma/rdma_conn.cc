@@ -77,7 +77,7 @@ absl::Status RdmaConn::Accept(std::span<const std::byte> greeting) {
 }
 
 void RdmaConn::Open(const RdmaGreeting& theirs) {
-  sender_ = std::make_unique<RdmaSender>(connection_.get(), &port().regions(), *std::move(slots_),
+  sender_ = std::make_unique<RdmaSender>(connection_.get(), &port(), *std::move(slots_),
                                          shared_->sizes, theirs, receiver_.get(), &shared_->owed);
   slots_.reset();
 }

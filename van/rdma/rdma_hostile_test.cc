@@ -19,7 +19,7 @@
 #include "van/address/tcp_address.h"
 #include "van/little_endian.h"
 #include "van/prefix.h"
-#include "van/rdma/memory/rdma_format.h"
+#include "van/rdma/rdma_format.h"
 #include "van/rdma/testing/fabric_world.h"
 #include "van/session/hello.h"
 
@@ -41,7 +41,7 @@ void Append(Body* body, const T& value) {
 }
 void AppendPlace(Body* body, RdmaPlaceKind kind, std::uint64_t bytes, std::uint32_t unit = 0) {
   body->resize(body->size() + kRdmaPlaceBytes);
-  PutRdmaPlace({bytes, unit, kind}, body->data() + body->size() - kRdmaPlaceBytes);
+  Put(RdmaPlace{bytes, unit, kind}, body->data() + body->size() - kRdmaPlaceBytes);
 }
 void AppendText(Body* body, std::string text) {
   text.resize(RdmaPadded(text.size()));
@@ -94,7 +94,7 @@ class RdmaAttacker {
     head.taken = acknowledged_;
     head.bytes = static_cast<std::uint32_t>(kRdmaHeadBytes + body.size());
     std::vector<std::byte> packet(head.bytes);
-    PutRdmaHead(head, packet.data());
+    Put(head, packet.data());
     std::copy(body.begin(), body.end(), packet.begin() + kRdmaHeadBytes);
     SendBytes(packet);
   }
@@ -201,7 +201,7 @@ class RdmaAttacker {
     std::span<const std::byte> body =
         packet.subspan(kRdmaHeadBytes + RdmaReleaseBytes(head.releases));
     for (std::size_t i = 0; i < head.grants; ++i, body = body.subspan(kRdmaGrantBytes)) {
-      grants_.push_back(GetRdmaGrant(body.data()));
+      grants_.push_back(Get<RdmaGrant>(body.data()));
     }
     if (head.type == RdmaPacketType::kMessage) heard_.push_back(head.frames);
     if (head.type == RdmaPacketType::kEnd) gone_ = true;
@@ -312,7 +312,7 @@ TEST_F(RdmaHostileTest, WhatIsNoPacketEndsTheConnection) {
        [](RdmaAttacker& a) {
          for (std::uint64_t token = 1; token <= kRdmaGrantsOpenMax + 1; ++token) {
            Body body(kRdmaGrantBytes);
-           PutRdmaGrant({.token = token, .bytes = 1}, body.data());
+           Put(RdmaGrant{.token = token, .bytes = 1}, body.data());
            a.Send({.type = kCredit, .grants = 1}, body);
            a.Turn(1);
          }
@@ -349,7 +349,7 @@ TEST_F(RdmaHostileTest, WhatIsNoPacketEndsTheConnection) {
       {"more taken than was sent",
        [](RdmaAttacker& a) {
          Body packet(kRdmaHeadBytes);
-         PutRdmaHead({.taken = 1000, .bytes = kRdmaHeadBytes}, packet.data());
+         Put(RdmaHead{.taken = 1000, .bytes = kRdmaHeadBytes}, packet.data());
          a.SendBytes(packet);
        }},
   };

@@ -106,7 +106,7 @@ absl::StatusOr<RdmaReceiver::Got> RdmaReceiver::Take(std::span<const std::byte> 
   }
   body = body.subspan(RdmaReleaseBytes(head.releases));
   for (std::size_t i = 0; i < head.grants; ++i) {
-    LEEWAY_RETURN_IF_ERROR(sender->OnGrant(GetRdmaGrant(body.data() + i * kRdmaGrantBytes)));
+    LEEWAY_RETURN_IF_ERROR(sender->OnGrant(Get<RdmaGrant>(body.data() + i * kRdmaGrantBytes)));
   }
   body = body.subspan(head.grants * kRdmaGrantBytes);
   switch (head.type) {
@@ -127,10 +127,8 @@ absl::StatusOr<RdmaReceiver::Got> RdmaReceiver::Take(std::span<const std::byte> 
       if (exports_ != nullptr) exports_->WantRoom();
       return Got::kPart;
     case RdmaPacketType::kArena:
-      if (body.size() < kRdmaArenaBytes) return Broken("an arena in ", body.size(), " bytes");
-      LEEWAY_RETURN_IF_ERROR(sender->OnArena(Get<std::uint64_t>(body.data()),
-                                             Get<std::uint32_t>(body.data() + 8),
-                                             Get<std::uint32_t>(body.data() + 12)));
+      if (body.size() < sizeof(RdmaArena)) return Broken("an arena in ", body.size(), " bytes");
+      LEEWAY_RETURN_IF_ERROR(sender->OnArena(Get<RdmaArena>(body.data())));
       return Got::kPart;
   }
   return Broken("a packet of unknown type");
@@ -148,7 +146,7 @@ absl::StatusOr<RdmaReceiver::Got> RdmaReceiver::TakeMessage(const RdmaHead& head
   frames_ = 0;
   std::span<const std::byte> rest = body.subspan(frames * kRdmaPlaceBytes);
   for (std::size_t i = 0; i < frames; ++i) {
-    LEEWAY_RETURN_IF_ERROR(TakeFrame(GetRdmaPlace(body.data() + i * kRdmaPlaceBytes), &rest));
+    LEEWAY_RETURN_IF_ERROR(TakeFrame(Get<RdmaPlace>(body.data() + i * kRdmaPlaceBytes), &rest));
     ++frames_;
   }
   if (unfinished_.empty()) return Complete();
@@ -216,7 +214,7 @@ absl::Status RdmaReceiver::BeginPieces(const RdmaPlace& place, bool kept) {
 
 absl::StatusOr<RdmaReceiver::Got> RdmaReceiver::TakePiece(std::span<const std::byte> body) {
   if (unfinished_.empty() || body.size() < kRdmaPlaceBytes) return Broken("a piece of no frame");
-  const RdmaPlace place = GetRdmaPlace(body.data());
+  const auto place = Get<RdmaPlace>(body.data());
   if (place.bytes == 0 || place.bytes > unfinished_.missing()) {
     return Broken("a piece of ", place.bytes, " bytes where ", unfinished_.missing(),
                   " are missing");
@@ -288,11 +286,12 @@ absl::StatusOr<bool> RdmaReceiver::AnswerArena(verbs::Device* device, bool allow
                           std::string(memory.status().message()));
     }
   }
-  const bool has = arena_.has_value();
-  LEEWAY_ASSIGN_OR_RETURN(
-      const bool sent,
-      sender->GrantArena(has ? reinterpret_cast<std::uint64_t>(arena_->data()) : 0,
-                         has ? arena_->remote_key() : 0, has ? sizes_.arena_units : 0));
+  RdmaArena arena;
+  if (arena_.has_value()) {
+    arena = {reinterpret_cast<std::uint64_t>(arena_->data()), arena_->remote_key(),
+             sizes_.arena_units};
+  }
+  LEEWAY_ASSIGN_OR_RETURN(const bool sent, sender->GrantArena(arena));
   if (sent) arena_wanted_ = false;
   return sent;
 }
@@ -304,7 +303,7 @@ bool RdmaReceiver::report_due() const {
 
 void RdmaReceiver::Report(RdmaHead* head, std::array<std::uint32_t, kRdmaReleasesMax>* units,
                           std::array<RdmaGrant, kRdmaGrantsMax>* given) {
-  head->grants = static_cast<std::uint8_t>(grants_.Tell(*given));
+  head->grants = static_cast<std::uint32_t>(grants_.Tell(*given));
   head->taken = taken_;
   reported_ = taken_;
   report_now_ = false;

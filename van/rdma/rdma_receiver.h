@@ -16,9 +16,9 @@
 #include "absl/status/statusor.h"
 #include "runtime/memory/sealed_memory.h"
 #include "van/frames_in_pieces.h"
-#include "van/rdma/memory/rdma_format.h"
-#include "van/rdma/memory/rdma_grants.h"
-#include "van/rdma/memory/rdma_memory.h"
+#include "van/rdma/rdma_format.h"
+#include "van/rdma/rdma_grants.h"
+#include "van/rdma/rdma_port.h"
 #include "van/rdma/rdma_sender.h"
 #include "van/transport.h"
 
@@ -64,7 +64,7 @@ class RdmaExports : public std::enable_shared_from_this<RdmaExports> {
   bool room_wanted_ = false;
 };
 
-class RdmaReceiver final : public RdmaPacketSource {
+class RdmaReceiver {
  public:
   struct Limits {
     std::uint64_t first_bytes_max;     // of a first frame, in bytes
@@ -77,7 +77,7 @@ class RdmaReceiver final : public RdmaPacketSource {
   // the protocol.
   RdmaReceiver(const Limits& limits, const RdmaSizes& sizes, std::function<void()> notify)
       : limits_(limits), sizes_(sizes), notify_(std::move(notify)) {}
-  ~RdmaReceiver() override;
+  ~RdmaReceiver();
 
   // Applies to messages that begin from now on.
   void SetLimits(const Limits& limits) { limits_ = limits; }
@@ -103,9 +103,10 @@ class RdmaReceiver final : public RdmaPacketSource {
 
   // True if a packet has to be sent for what is to be reported.
   bool report_due() const;
+  // Fills in `taken`, `releases` and `grants` of the head; the released units go into `units`, the
+  // grants into `given`. Everything filled in counts as reported.
   void Report(RdmaHead* head, std::array<std::uint32_t, kRdmaReleasesMax>* units,
-              std::array<RdmaGrant, kRdmaGrantsMax>* given) override;
-  std::size_t grants_untold() const override { return grants_.untold(); }
+              std::array<RdmaGrant, kRdmaGrantsMax>* given);
 
  private:
   // A frame that was written to a grant.

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "van/little_endian.h"
+#include "van/rdma/rdma_receiver.h"
 
 namespace leeway::van {
 namespace {
@@ -30,11 +31,11 @@ std::uint32_t UnitsFor(std::uint64_t bytes) {
 
 }  // namespace
 
-RdmaSender::RdmaSender(verbs::Connection* connection, RdmaRegions* regions, RdmaMemory slots,
-                       const RdmaSizes& own, const RdmaGreeting& theirs, RdmaPacketSource* reports,
+RdmaSender::RdmaSender(verbs::Connection* connection, RdmaPort* port, RdmaMemory slots,
+                       const RdmaSizes& own, const RdmaGreeting& theirs, RdmaReceiver* receiver,
                        DoneList* done)
     : connection_(connection),
-      regions_(regions),
+      port_(port),
       slots_(std::move(slots)),
       slot_bytes_(std::min(own.slot_bytes, theirs.slot_bytes)),
       slot_count_(own.packets),
@@ -42,7 +43,7 @@ RdmaSender::RdmaSender(verbs::Connection* connection, RdmaRegions* regions, Rdma
       signal_every_(std::min(kSignalEvery, std::uint64_t{own.packets} / 2)),
       send_depth_(connection->device()->info().send_depth),
       write_bytes_min_(own.write_bytes_min),
-      reports_(reports),
+      receiver_(receiver),
       done_(done),
       slot_requests_(own.packets, 0) {}
 
@@ -136,7 +137,7 @@ bool RdmaSender::PlanInline(Outgoing& out, PlaceList* places) const {
 
 absl::StatusOr<bool> RdmaSender::Begin(Outgoing& out) {
   // Grants made before this message are reported before it.
-  while (reports_->grants_untold() > kRdmaGrantsMax) {
+  while (receiver_->grants().untold() > kRdmaGrantsMax) {
     LEEWAY_ASSIGN_OR_RETURN(const bool told, SendSmall(RdmaPacketType::kCredit, {}));
     if (!told) return false;
   }
@@ -170,7 +171,7 @@ absl::StatusOr<bool> RdmaSender::Begin(Outgoing& out) {
 
 absl::StatusOr<RdmaSender::Room> RdmaSender::PlanWrite(Outgoing& out, std::size_t frame,
                                                        RdmaPlace* place, WriteList* writes) {
-  LEEWAY_ASSIGN_OR_RETURN(Room room, ArenaState());
+  LEEWAY_ASSIGN_OR_RETURN(Room room, AskForArena());
   if (room != Room::kYes ||
       place->bytes > std::uint64_t{units_->units() / kArenaShare} * kRdmaUnitBytes) {
     return room == Room::kWait ? Room::kWait : Room::kNo;
@@ -190,8 +191,8 @@ RdmaSender::Write RdmaSender::ArenaWrite(std::span<const std::byte> from,
                                          const verbs::MemoryRegion& region,
                                          std::uint32_t unit) const {
   return {{from.data(), static_cast<std::uint32_t>(from.size()), region.local_key()},
-          arena_address_ + std::uint64_t{unit} * kRdmaUnitBytes,
-          arena_key_,
+          arena_.address + std::uint64_t{unit} * kRdmaUnitBytes,
+          arena_.key,
           unit};
 }
 
@@ -230,7 +231,7 @@ absl::Status RdmaSender::SendMessage(const Outgoing& out, const PlaceList& place
                                      const WriteList& writes) {
   std::byte* at = BeginPacket(RdmaPacketType::kMessage, places.size());
   for (const RdmaPlace& place : places) {
-    PutRdmaPlace(place, at);
+    Put(place, at);
     at += kRdmaPlaceBytes;
   }
   for (std::size_t i = 0; i < places.size(); ++i) {
@@ -267,7 +268,7 @@ absl::StatusOr<bool> RdmaSender::SendPiece(Outgoing& out) {
     out.holds = true;
   }
   std::byte* at = BeginPacket(RdmaPacketType::kPiece, 0);
-  PutRdmaPlace(place, at);
+  Put(place, at);
   at += kRdmaPlaceBytes;
   if (room == Room::kNo) {
     std::memcpy(at, rest.data(), place.bytes);
@@ -285,7 +286,7 @@ absl::StatusOr<RdmaSender::Room> RdmaSender::PlanPiece(Outgoing& out,
                                                        RdmaPlace* place, WriteList* writes) {
   const std::size_t frame = out.pieces.front().frame;
   if (frame == 0 || rest.size() < write_bytes_min_) return Room::kNo;
-  LEEWAY_ASSIGN_OR_RETURN(Room room, ArenaState());
+  LEEWAY_ASSIGN_OR_RETURN(Room room, AskForArena());
   if (room != Room::kYes) return room;
   const verbs::MemoryRegion* const region = Register(out, frame);
   if (region == nullptr) return Room::kNo;
@@ -310,18 +311,18 @@ absl::StatusOr<RdmaSender::Room> RdmaSender::PlanPiece(Outgoing& out,
 
 verbs::MemoryRegion* RdmaSender::Register(Outgoing& out, std::size_t frame) {
   const auto [found, added] = out.regions.try_emplace(frame);
-  if (added) found->second = regions_->Find(FrameOf(out, frame));
+  if (added) found->second = port_->RegionOf(FrameOf(out, frame));
   return found->second.get();
 }
 
-// The state of the arena; asks for one if that was not done.
-absl::StatusOr<RdmaSender::Room> RdmaSender::ArenaState() {
-  if (arena_ == Arena::kNone) {
+// Whether there is an arena; asks for one if that was not done.
+absl::StatusOr<RdmaSender::Room> RdmaSender::AskForArena() {
+  if (arena_state_ == ArenaState::kNone) {
     LEEWAY_ASSIGN_OR_RETURN(const bool sent, SendSmall(RdmaPacketType::kArenaWanted, {}));
-    if (sent) arena_ = Arena::kWanted;
+    if (sent) arena_state_ = ArenaState::kWanted;
   }
-  if (arena_ == Arena::kGranted) return Room::kYes;
-  return arena_ == Arena::kRefused ? Room::kNo : Room::kWait;
+  if (arena_state_ == ArenaState::kGranted) return Room::kYes;
+  return arena_state_ == ArenaState::kRefused ? Room::kNo : Room::kWait;
 }
 
 // If there is no room, the other side is asked to report releases. If there is none after its
@@ -349,12 +350,9 @@ void RdmaSender::Undo(const WriteList& writes) {
   }
 }
 
-absl::StatusOr<bool> RdmaSender::GrantArena(std::uint64_t address, std::uint32_t key,
-                                            std::uint32_t units) {
-  std::array<std::byte, kRdmaArenaBytes> body;
-  Put(address, body.data());
-  Put(key, body.data() + 8);
-  Put(units, body.data() + 12);
+absl::StatusOr<bool> RdmaSender::GrantArena(const RdmaArena& arena) {
+  std::array<std::byte, sizeof(arena)> body;
+  Put(arena, body.data());
   return SendSmall(RdmaPacketType::kArena, body);
 }
 
@@ -373,19 +371,19 @@ std::byte* RdmaSender::BeginPacket(RdmaPacketType type, std::size_t frames) {
   head_.frames = static_cast<std::uint16_t>(frames);
   std::array<std::uint32_t, kRdmaReleasesMax> units;
   std::array<RdmaGrant, kRdmaGrantsMax> grants;
-  reports_->Report(&head_, &units, &grants);
+  receiver_->Report(&head_, &units, &grants);
   std::byte* at = packet_ + kRdmaHeadBytes;
   std::memset(at, 0, RdmaReleaseBytes(head_.releases));
   for (std::size_t i = 0; i < head_.releases; ++i) Put(units[i], at + 4 * i);
   at += RdmaReleaseBytes(head_.releases);
-  for (std::size_t i = 0; i < head_.grants; ++i, at += kRdmaGrantBytes) PutRdmaGrant(grants[i], at);
+  for (std::size_t i = 0; i < head_.grants; ++i, at += kRdmaGrantBytes) Put(grants[i], at);
   return at;
 }
 
 // Posts the writes and then the packet that was begun, which ends at `end`.
 absl::Status RdmaSender::Post(const std::byte* end, const WriteList& writes) {
   head_.bytes = static_cast<std::uint32_t>(end - packet_);
-  PutRdmaHead(head_, packet_);
+  Put(head_, packet_);
   absl::InlinedVector<verbs::SendRequest, 3> requests;
   for (const Write& write : writes) {
     verbs::SendRequest request;
@@ -432,8 +430,8 @@ absl::Status RdmaSender::RequestCompletion() {
   verbs::SendRequest request;
   request.id = ++posted_;
   request.opcode = verbs::Opcode::kWrite;
-  request.remote_address = arena_address_;
-  request.remote_key = arena_key_;
+  request.remote_address = arena_.address;
+  request.remote_key = arena_.key;
   request.signalled = true;
   signalled_ = posted_;
   unsignalled_bytes_ = 0;
@@ -472,17 +470,15 @@ absl::Status RdmaSender::OnReleased(std::uint32_t unit) {
   return absl::OkStatus();
 }
 
-absl::Status RdmaSender::OnArena(std::uint64_t address, std::uint32_t key, std::uint32_t units) {
-  if (arena_ != Arena::kWanted || units > kRdmaUnitsMax) {
-    return absl::InvalidArgumentError(absl::StrCat("grants ", units,
-                                                   " units that were not asked "
-                                                   "for"));
+absl::Status RdmaSender::OnArena(const RdmaArena& arena) {
+  if (arena_state_ != ArenaState::kWanted || arena.units > kRdmaUnitsMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("grants ", arena.units, " units that were not asked for"));
   }
-  arena_ = units < kArenaShare ? Arena::kRefused : Arena::kGranted;
-  if (arena_ == Arena::kRefused) return absl::OkStatus();
-  arena_address_ = address;
-  arena_key_ = key;
-  units_ = std::make_unique<UnitMap>(units);
+  arena_state_ = arena.units < kArenaShare ? ArenaState::kRefused : ArenaState::kGranted;
+  if (arena_state_ == ArenaState::kRefused) return absl::OkStatus();
+  arena_ = arena;
+  units_ = std::make_unique<UnitMap>(arena.units);
   return absl::OkStatus();
 }
 

@@ -26,35 +26,23 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "van/done_list.h"
-#include "van/rdma/memory/rdma_format.h"
-#include "van/rdma/memory/rdma_grants.h"
-#include "van/rdma/memory/rdma_memory.h"
-#include "van/rdma/memory/rdma_regions.h"
+#include "van/rdma/rdma_format.h"
+#include "van/rdma/rdma_grants.h"
+#include "van/rdma/rdma_port.h"
 #include "van/rdma/verbs/verbs.h"
 #include "van/transport.h"
 #include "van/unit_map.h"
 
 namespace leeway::van {
 
-// RdmaPacketSource is the source of the reports in every packet: what this side has received.
-class RdmaPacketSource {
- public:
-  virtual ~RdmaPacketSource() = default;
-  // Fills in `taken`, `releases` and `grants` of the head; the released units go into `units`, the
-  // grants into `given`. Everything filled in counts as reported.
-  virtual void Report(RdmaHead* head, std::array<std::uint32_t, kRdmaReleasesMax>* units,
-                      std::array<RdmaGrant, kRdmaGrantsMax>* given) = 0;
-  // The number of grants to report before anything that is sent from now on.
-  virtual std::size_t grants_untold() const = 0;
-};
+class RdmaReceiver;
 
 class RdmaSender {
  public:
-  // `slots` is at least packets times slot bytes long. `done` gets the callbacks of sends that have
-  // ended.
-  RdmaSender(verbs::Connection* connection, RdmaRegions* regions, RdmaMemory slots,
-             const RdmaSizes& own, const RdmaGreeting& theirs, RdmaPacketSource* reports,
-             DoneList* done);
+  // `slots` is at least packets times slot bytes long. Every packet has a report of what `receiver`
+  // has taken. `done` gets the callbacks of sends that have ended.
+  RdmaSender(verbs::Connection* connection, RdmaPort* port, RdmaMemory slots, const RdmaSizes& own,
+             const RdmaGreeting& theirs, RdmaReceiver* receiver, DoneList* done);
 
   void Send(const Prefix& prefix, Message message, SendDone done);
   // Sends what waits, as far as there is room. Not OK: the connection cannot be used any more.
@@ -62,7 +50,7 @@ class RdmaSender {
   // Sends a packet for what is to be reported; false: there is no room for one yet.
   absl::StatusOr<bool> Report() { return SendSmall(RdmaPacketType::kCredit, {}); }
   // Answers kArenaWanted; false: there is no room for the answer yet.
-  absl::StatusOr<bool> GrantArena(std::uint64_t address, std::uint32_t key, std::uint32_t units);
+  absl::StatusOr<bool> GrantArena(const RdmaArena& arena);
   // Nothing follows the messages sent so far: a kEnd packet is sent after them.
   void End() { wants_end_ = true; }
   // Requests a completion, if sends are under way whose memory is held and none has been requested.
@@ -71,7 +59,7 @@ class RdmaSender {
   void OnCompleted(std::uint64_t id);
   absl::Status OnTaken(std::uint32_t taken);
   absl::Status OnReleased(std::uint32_t unit);
-  absl::Status OnArena(std::uint64_t address, std::uint32_t key, std::uint32_t units);
+  absl::Status OnArena(const RdmaArena& arena);
   absl::Status OnGrant(const RdmaGrant& grant) { return grants_.OnGrant(grant); }
 
   bool idle() const { return queue_.empty() && !wants_end_; }
@@ -110,7 +98,7 @@ class RdmaSender {
   };
   using WriteList = absl::InlinedVector<Write, 2>;
   using PlaceList = absl::InlinedVector<RdmaPlace, 4>;
-  enum class Arena { kNone, kWanted, kGranted, kRefused };
+  enum class ArenaState { kNone, kWanted, kGranted, kRefused };
   // Whether the arena has memory for a frame; kWait: that may be known later.
   enum class Room { kYes, kNo, kWait };
 
@@ -131,7 +119,7 @@ class RdmaSender {
   verbs::MemoryRegion* Register(Outgoing& out, std::size_t frame);
   absl::StatusOr<Room> Allocate(std::uint64_t bytes, std::uint32_t* unit);
   void Undo(const WriteList& writes);
-  absl::StatusOr<Room> ArenaState();
+  absl::StatusOr<Room> AskForArena();
   absl::StatusOr<bool> SendSmall(RdmaPacketType type, std::span<const std::byte> body);
   void Finish(Outgoing out);
 
@@ -140,7 +128,7 @@ class RdmaSender {
   absl::Status Post(const std::byte* end, const WriteList& writes);
 
   verbs::Connection* const connection_;
-  RdmaRegions* const regions_;
+  RdmaPort* const port_;
   const RdmaMemory slots_;
   const std::uint32_t slot_bytes_;  // the smaller one of both sides
   const std::uint32_t slot_count_;
@@ -148,7 +136,7 @@ class RdmaSender {
   const std::uint64_t signal_every_;  // in requests; slots are free again before they run out
   const std::uint32_t send_depth_;
   const std::uint64_t write_bytes_min_;  // shorter frames are copied into packets
-  RdmaPacketSource* const reports_;
+  RdmaReceiver* const receiver_;
   DoneList* const done_;
 
   std::deque<Outgoing> queue_;
@@ -163,9 +151,8 @@ class RdmaSender {
   std::uint64_t packets_ = 0, taken_ = 0, freed_slots_ = 0;
   std::vector<std::uint64_t> slot_requests_;  // the request that sends from each slot
 
-  Arena arena_ = Arena::kNone;
-  std::uint64_t arena_address_ = 0;
-  std::uint32_t arena_key_ = 0;
+  ArenaState arena_state_ = ArenaState::kNone;
+  RdmaArena arena_;
   std::unique_ptr<UnitMap> units_;
   RdmaGrantsGot grants_;
   std::map<std::uint32_t, std::uint32_t> extents_;  // extents in use: first unit → units

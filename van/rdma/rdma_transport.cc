@@ -4,12 +4,19 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/log/log.h"
 #include "runtime/memory/shared_memory.h"
 #include "van/address/tcp_address.h"
+#include "van/rdma/rdma_conn.h"
+#include "van/session/session_van.h"
 
 namespace leeway::van {
 namespace {
@@ -27,7 +34,67 @@ constexpr unsigned kPollsPerLook = 32;
 // The most accepted connections that have not sent a valid message: each has locked memory.
 constexpr std::uint32_t kStrangersMax = 64;
 
-}  // namespace
+class RdmaTransport final : public Transport, private runtime::Source {
+ public:
+  RdmaTransport(runtime::Loop* loop, const Limits& limits, const RdmaSizes& sizes,
+                std::unique_ptr<verbs::Verbs> verbs);
+  ~RdmaTransport() override;
+
+  void Start(TransportEvents* events) override;
+  absl::StatusOr<std::string> Listen(absl::string_view address) override;
+  absl::StatusOr<ConnId> Dial(absl::string_view address) override;
+  void Send(ConnId conn, const Prefix& prefix, Message message, SendDone done) override;
+  void Close(ConnId conn) override;
+  std::string AddressOf(ConnId conn) const override;
+  std::uint64_t posted_bytes_min(ConnId /*conn*/) const override {
+    return shared_.sizes.posted_bytes_min;
+  }
+  void PostReceive(ConnId conn, std::uint64_t token, std::span<std::byte> into) override;
+  void EndReceive(ConnId conn, std::uint64_t token) override;
+  void Admit(ConnId conn) override;
+  std::optional<std::uint64_t> ReceivedOfUnfinished(ConnId conn) const override;
+  bool lossy() const override { return false; }
+
+ private:
+  int fd() const override { return verbs_->fd(); }
+  bool Poll() override;
+  std::shared_ptr<runtime::BusyPollSource> busy_poll() override { return busy_poll_; }
+
+  bool PollOnce();
+  // Polls the completion queues. `*drained`: no completion was left, so what has ended may be
+  // destroyed.
+  bool PollDevices(bool* drained);
+  void OnCompletion(RdmaPort& port, const verbs::Completion& completion);
+  bool PollEvents();
+  void OnEvent(verbs::Event event);
+  void OnRequest(verbs::Event event);
+  void OnDeviceLost(const verbs::Device* device, const absl::Status& why);
+  bool EndLost(std::vector<ConnId> lost);
+  // Destroys the parts of the `count` connections that ended first.
+  void BuryFirst(std::size_t count);
+  bool PumpAll();
+  void PumpSoon();
+  void RequestCompletionsLater();
+  void RemoveFinished();
+  RdmaConn* Find(ConnId conn) const;
+  RdmaConn* Find(const verbs::Connection* connection) const;
+  bool AllDelivered() const;
+  void FlushBriefly();
+
+  RdmaShared shared_;
+  // The connections are on it, so they and their memory are destroyed first.
+  std::unique_ptr<verbs::Verbs> verbs_;
+  const std::shared_ptr<RdmaBusyPoll> busy_poll_ = std::make_shared<RdmaBusyPoll>();
+  std::map<ConnId, std::unique_ptr<RdmaConn>> conns_;  // finished ones are removed between polls
+  std::vector<std::pair<ConnId, absl::Status>> failed_dials_;
+  ConnId next_conn_ = 1;
+  int polling_ = 0;
+  unsigned polls_ = 0;
+  bool closing_ = false;
+  bool pump_planned_ = false;
+  bool completions_planned_ = false;
+  std::optional<std::uint64_t> freed_listener_;
+};
 
 RdmaTransport::RdmaTransport(runtime::Loop* loop, const Limits& limits, const RdmaSizes& sizes,
                              std::unique_ptr<verbs::Verbs> verbs)
@@ -44,11 +111,12 @@ RdmaTransport::RdmaTransport(runtime::Loop* loop, const Limits& limits, const Rd
 }
 
 RdmaTransport::~RdmaTransport() {
-  shared_.lifetime.End();
+  closing_ = true;
   if (freed_listener_.has_value()) runtime::SharedMemory::Forget(*freed_listener_);
-  if (shared_.events != nullptr) shared_.loop->RemoveSource(&source_);
+  if (shared_.events != nullptr) shared_.loop->RemoveSource(this);
   for (const auto& [id, conn] : conns_) conn->Close();
   FlushBriefly();
+  shared_.lifetime.End();
   busy_poll_->SetDevices({});
   conns_.clear();
   BuryFirst(shared_.remains.size());
@@ -58,13 +126,13 @@ RdmaTransport::~RdmaTransport() {
 
 void RdmaTransport::Start(TransportEvents* events) {
   shared_.events = events;
-  shared_.loop->AddSource(&source_);
+  shared_.loop->AddSource(this);
   // The device has to release freed memory even if nothing is sent any more.
   freed_listener_ = runtime::SharedMemory::WhenFreed(
       [this, loop = shared_.loop, alive = shared_.lifetime.watch()] {
         loop->Post([this, alive] {
           if (!alive) return;
-          for (auto& [device, port] : shared_.ports) port.regions().Purge();
+          for (auto& [device, port] : shared_.ports) port.PurgeRegions();
         });
       });
 }
@@ -98,7 +166,6 @@ absl::StatusOr<ConnId> RdmaTransport::Dial(absl::string_view address) {
     shared_.notify(id);  // wakes the loop
     return id;
   }
-  by_connection_[connection->get()] = id;
   conns_[id] = std::make_unique<RdmaConn>(&shared_, id, /*was_dialled=*/true, std::string(address),
                                           *std::move(connection));
   return id;
@@ -122,15 +189,14 @@ RdmaConn* RdmaTransport::Find(ConnId conn) const {
 }
 
 RdmaConn* RdmaTransport::Find(const verbs::Connection* connection) const {
-  const auto found = by_connection_.find(connection);
-  return found == by_connection_.end() ? nullptr : Find(found->second);
+  for (const auto& [id, conn] : conns_) {
+    if (conn->connection() == connection) return conn.get();
+  }
+  return nullptr;
 }
 
 void RdmaTransport::RemoveFinished() {
-  for (const ConnId conn : std::exchange(shared_.finished, {})) {
-    conns_.erase(conn);
-    absl::erase_if(by_connection_, [conn](const auto& one) { return one.second == conn; });
-  }
+  for (const ConnId conn : std::exchange(shared_.finished, {})) conns_.erase(conn);
 }
 
 void RdmaTransport::Send(ConnId conn, const Prefix& prefix, Message message, SendDone done) {
@@ -262,7 +328,6 @@ bool RdmaTransport::PollOnce() {
 
 bool RdmaTransport::PollDevices(bool* drained) {
   const runtime::Lifetime::Watch alive = shared_.lifetime.watch();
-  const bool was_alive = static_cast<bool>(alive);  // false when called by the destructor
   *drained = true;
   bool any = false;
   for (verbs::Device* device : verbs_->devices()) {
@@ -274,7 +339,7 @@ bool RdmaTransport::PollDevices(bool* drained) {
     for (std::size_t i = 0; i < count; ++i) {
       any = true;
       OnCompletion(port->second, completions[i]);
-      if (static_cast<bool>(alive) != was_alive) return true;
+      if (!alive) return true;
     }
   }
   return any;
@@ -282,7 +347,6 @@ bool RdmaTransport::PollDevices(bool* drained) {
 
 void RdmaTransport::OnCompletion(RdmaPort& port, const verbs::Completion& completion) {
   const runtime::Lifetime::Watch alive = shared_.lifetime.watch();
-  const bool was_alive = static_cast<bool>(alive);
   RdmaConn* const conn = port.Find(completion.queue_pair);
   if ((completion.id & RdmaPort::kReceive) == 0) {
     if (conn != nullptr) conn->OnSent(completion);
@@ -290,7 +354,7 @@ void RdmaTransport::OnCompletion(RdmaPort& port, const verbs::Completion& comple
   }
   if (conn != nullptr && completion.outcome == verbs::Outcome::kOk) {
     conn->OnPacket(port.Received(completion));
-    if (static_cast<bool>(alive) != was_alive) return;
+    if (!alive) return;
   } else if (conn != nullptr) {
     conn->Lose(verbs::StatusOf(completion));
   }
@@ -301,13 +365,12 @@ void RdmaTransport::OnCompletion(RdmaPort& port, const verbs::Completion& comple
 
 bool RdmaTransport::PollEvents() {
   const runtime::Lifetime::Watch alive = shared_.lifetime.watch();
-  const bool was_alive = static_cast<bool>(alive);
   bool any = false;
   verbs::Event event;
   for (int i = 0; i < kEventsPerTurn && verbs_->NextEvent(&event); ++i) {
     any = true;
     OnEvent(std::move(event));
-    if (static_cast<bool>(alive) != was_alive) return true;
+    if (!alive) return true;
     event = verbs::Event();
   }
   if (any) busy_poll_->SetDevices(verbs_->devices());
@@ -336,14 +399,13 @@ void RdmaTransport::OnEvent(verbs::Event event) {
 
 void RdmaTransport::OnRequest(verbs::Event event) {
   const std::string peer = absl::StrCat("rdma://", event.accepted->peer_address());
-  if (!shared_.lifetime.alive()) return;
+  if (closing_) return;
   if (shared_.strangers >= kStrangersMax) {
     runtime::LogWarning("refusing a connection from ", peer, ": ", kStrangersMax,
                         " others have connected and have not sent a message yet");
     return;
   }
   const ConnId id = next_conn_++;
-  const verbs::Connection* const connection = event.accepted.get();
   auto conn = std::make_unique<RdmaConn>(&shared_, id, /*was_dialled=*/false, peer,
                                          std::move(event.accepted));
   const absl::Status accepted = conn->Accept(event.private_data);
@@ -356,7 +418,6 @@ void RdmaTransport::OnRequest(verbs::Event event) {
     return;
   }
   conns_[id] = std::move(conn);
-  by_connection_[connection] = id;
   shared_.events->OnAccepted(id);
 }
 
@@ -376,12 +437,43 @@ void RdmaTransport::BuryFirst(std::size_t count) {
 
 bool RdmaTransport::EndLost(std::vector<ConnId> lost) {
   const runtime::Lifetime::Watch alive = shared_.lifetime.watch();
-  const bool was_alive = static_cast<bool>(alive);
   for (const ConnId id : lost) {
     if (RdmaConn* conn = Find(id); conn != nullptr && !conn->finished()) conn->End();
-    if (static_cast<bool>(alive) != was_alive) return true;
+    if (!alive) return true;
   }
   return !lost.empty();
+}
+
+class RdmaFactory final : public Factory {
+ public:
+  RdmaFactory(std::shared_ptr<verbs::Provider> provider, const RdmaSizes& sizes)
+      : provider_(std::move(provider)), sizes_(sizes) {}
+
+  std::unique_ptr<Van> New(runtime::Loop* loop, const Identity& identity, const Limits& limits,
+                           Handler* handler) override {
+    return std::make_unique<SessionVan>(loop, identity, limits, handler,
+                                        NewRdmaTransport(provider_.get(), loop, limits, sizes_));
+  }
+  std::string AnyAddress(absl::string_view host) const override { return AnyTcpAddress(host); }
+  absl::Status Viable() const override { return provider_->Viable(); }
+
+ private:
+  const std::shared_ptr<verbs::Provider> provider_;
+  const RdmaSizes sizes_;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> NewRdmaTransport(verbs::Provider* provider, runtime::Loop* loop,
+                                            const Limits& limits, const RdmaSizes& sizes) {
+  absl::StatusOr<std::unique_ptr<verbs::Verbs>> verbs = provider->Open({});
+  if (!verbs.ok()) verbs = verbs::NoVerbs(verbs.status());
+  return std::make_unique<RdmaTransport>(loop, limits, sizes, *std::move(verbs));
+}
+
+std::unique_ptr<Factory> NewRdmaFactory(std::shared_ptr<verbs::Provider> provider,
+                                        const RdmaSizes& sizes) {
+  return std::make_unique<RdmaFactory>(std::move(provider), sizes);
 }
 
 }  // namespace leeway::van

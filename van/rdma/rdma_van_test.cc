@@ -1,6 +1,6 @@
 // Tests of the rdma van alone: devices that fail, memory that cannot be locked, an arena that is
 // full. Tests of malformed packets are in rdma_hostile_test.cc.
-#include "van/rdma/rdma_van.h"
+#include "van/rdma/rdma_transport.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -93,8 +93,7 @@ absl::Status SessionVan::Send(PeerId id, Message message, SendDone done) {
   SendEnvelope(*peer);
   const std::uint64_t bytes = message.TotalBytes() + kPrefixBytes;
   Queued item{std::move(message), std::move(done), bytes};
-  const bool next = peer->queue.empty();
-  if (peer->stage == Stage::kUp && next && peer->flow.MaySend(bytes)) {
+  if (peer->stage == Stage::kUp && peer->queue.empty() && peer->flow.MaySend(bytes)) {
     Transmit(*peer, std::move(item));
     return absl::OkStatus();
   }
@@ -169,8 +168,7 @@ SessionVan::Peer* SessionVan::Find(PeerId id) {
 // for kEnvelopeWait while large messages come in (OnData), whichever is first. To a peer that does
 // not gain from envelopes only those wait that are sent while a large message is handed over.
 bool SessionVan::PutInEnvelope(Peer& peer, const Message& message) {
-  const bool next = peer.queue.empty();
-  if (!peer.takes_envelopes || !next) return false;
+  if (!peer.takes_envelopes || !peer.queue.empty()) return false;
   if (!peer.gains_from_envelopes && block_from_ != peer.id) return false;
   const std::size_t size = peer.envelope.SizeWith(message);
   if (size == Envelope::kNever || !peer.flow.MaySend(kPrefixBytes + size)) return false;

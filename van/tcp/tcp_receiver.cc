@@ -270,8 +270,7 @@ void TcpReceiver::OnFrame(const std::byte* at) {
 }
 
 absl::Status TcpReceiver::OnFrameChecksum(const std::byte* at) {
-  const bool same = checksum_.value() == Get<std::uint32_t>(at);
-  if (has_checksums_ && !same) {
+  if (has_checksums_ && checksum_.value() != Get<std::uint32_t>(at)) {
     return absl::DataLossError(kChecksumMismatch);
   }
   LeaveRevokedReceive();

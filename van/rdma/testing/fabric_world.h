@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "runtime/loop/real_loop.h"
-#include "van/rdma/rdma_van.h"
+#include "van/rdma/rdma_transport.h"
 #include "van/rdma/testing/fake_verbs.h"
 #include "van/testing/test_world.h"
 

@@ -18,7 +18,7 @@
 #include "absl/strings/strip.h"
 #include "gtest/gtest.h"
 #include "van/rdma/verbs/inventory.h"
-#include "van/rdma/verbs/system_verbs.h"
+#include "van/rdma/verbs/verbs.h"
 
 namespace leeway::van::verbs {
 using SteadyClock = std::chrono::steady_clock;

@@ -1,8 +1,12 @@
 #include "van/rdma/verbs/inventory.h"
 
+#include <linux/capability.h>
 #include <net/if.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -14,9 +18,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "runtime/base/status_macros.h"
-#include "van/rdma/verbs/device_words.h"
 #include "van/rdma/verbs/library.h"
-#include "van/rdma/verbs/locked_memory.h"
 
 namespace leeway::van::verbs {
 namespace {
@@ -101,29 +103,21 @@ bool IsGid(const FoundGid& gid, const Path& path) {
   return path.gid_index == Path::kAnyGid || gid.index == path.gid_index;
 }
 
-// NOT_FOUND: no device, port and GID of this machine match the path.
-absl::Status CheckPath(const Inventory& inventory, const Path& path) {
-  std::vector<std::string> names;
-  bool has_port = false;
-  for (const FoundDevice& device : inventory.devices) {
-    names.push_back(device.name);
-    if (!device.opens.ok() && device.name == path.device) return device.opens;
-    for (const FoundPort& port : device.ports) {
-      if (!OnPath(device, port, path)) continue;
-      has_port = true;
-      if (path.gid_index == Path::kAnyGid) return absl::OkStatus();
-      for (const FoundGid& gid : port.gids) {
-        if (IsGid(gid, path)) return absl::OkStatus();
-      }
-    }
-  }
-  if (!path.set() || (path.device.empty() && path.port == 0 && path.gid_index == Path::kAnyGid)) {
-    return absl::OkStatus();
-  }
-  return absl::NotFoundError(absl::StrCat("this machine has no ",
-                                          has_port ? "such GID" : "such rdma device or port", ": ",
-                                          PathText(path), "; it has ", absl::StrJoin(names, ", "),
-                                          " (`leeway doctor` lists ports and GIDs)"));
+// True if the process has CAP_IPC_LOCK: then the kernel ignores its limit.
+bool MayLockAll() {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3]{};
+  if (::syscall(SYS_capget, &header, data) != 0) return false;
+  return (data[CAP_IPC_LOCK / 32].effective >> (CAP_IPC_LOCK % 32) & 1) != 0;
+}
+
+// RESOURCE_EXHAUSTED below kLockedBytesMin.
+absl::Status CheckLockedMemory(std::uint64_t limit) {
+  if (limit >= kLockedBytesMin) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("this process may lock only ", LockedMemoryText(limit),
+                   " of memory (RLIMIT_MEMLOCK), and rdma takes ", kLockedBytesMin,
+                   " or more: ", kRaiseLockedMemory));
 }
 
 absl::Status CheckCm() {
@@ -139,6 +133,16 @@ absl::Status CheckCm() {
 }
 
 }  // namespace
+
+std::uint64_t LockedMemoryLimit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_MEMLOCK, &limit) != 0) return kNoLimit;
+  return limit.rlim_cur == RLIM_INFINITY || MayLockAll() ? kNoLimit : limit.rlim_cur;
+}
+
+std::string LockedMemoryText(std::uint64_t limit) {
+  return limit == kNoLimit ? "unlimited" : absl::StrCat(limit, " bytes");
+}
 
 Inventory TakeInventory() {
   Inventory inventory;
@@ -177,7 +181,7 @@ std::string PathText(const Path& path) {
 }
 
 std::string SourceOf(const Inventory& inventory, const Path& path) {
-  if (path.device.empty() && path.port == 0 && path.gid_index == Path::kAnyGid) return "";
+  if (!path.chooses()) return "";
   for (const FoundDevice& device : inventory.devices) {
     for (const FoundPort& port : device.ports) {
       for (const FoundGid& gid : port.gids) {
@@ -194,17 +198,30 @@ std::string SourceOf(const Inventory& inventory, const Path& path) {
 
 absl::Status UsableBy(const Inventory& inventory, std::uint64_t locked_bytes, const Path& path) {
   LEEWAY_RETURN_IF_ERROR(inventory.status);
-  LEEWAY_RETURN_IF_ERROR(CheckPath(inventory, path));
-  std::vector<std::string> down;
+  std::vector<std::string> names, down;
+  bool has_port = false, has_gid = false, is_up = false;
   absl::Status closed;
   for (const FoundDevice& device : inventory.devices) {
+    names.push_back(device.name);
+    if (!device.opens.ok() && device.name == path.device) return device.opens;
     if (closed.ok()) closed = device.opens;
     for (const FoundPort& port : device.ports) {
       if (!OnPath(device, port, path)) continue;
-      if (port.up) return CheckLockedMemory(locked_bytes);
+      has_port = true;
+      has_gid = has_gid || path.gid_index == Path::kAnyGid ||
+                std::any_of(port.gids.begin(), port.gids.end(),
+                            [&](const FoundGid& gid) { return IsGid(gid, path); });
+      is_up = is_up || port.up;
       down.push_back(absl::StrCat(device.name, " port ", port.number, " is ", port.state));
     }
   }
+  if (path.chooses() && !has_gid) {
+    return absl::NotFoundError(
+        absl::StrCat("this machine has no ", has_port ? "such GID" : "such rdma device or port",
+                     ": ", PathText(path), "; it has ", absl::StrJoin(names, ", "),
+                     " (`leeway doctor` lists ports and GIDs)"));
+  }
+  if (is_up) return CheckLockedMemory(locked_bytes);
   if (down.empty()) return closed.ok() ? NoDevice() : closed;
   return absl::UnavailableError(absl::StrCat(
       "no port of an rdma device is up (", absl::StrJoin(down, ", "),

@@ -1,4 +1,5 @@
-// Inventory lists the rdma devices of this machine; Usable tells what prevents their use.
+// Inventory lists the rdma devices of this machine; Usable tells what prevents their use,
+// such as the limit of memory that this process may lock.
 #ifndef LEEWAY_VAN_RDMA_VERBS_INVENTORY_H_
 #define LEEWAY_VAN_RDMA_VERBS_INVENTORY_H_
 
@@ -7,7 +8,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "van/rdma/verbs/verbs.h"
 
 namespace leeway::van::verbs {
@@ -43,6 +43,20 @@ struct Inventory {
 // Reads the devices anew with each call. Any thread. Does not call the library if the kernel has no
 // device.
 Inventory TakeInventory();
+
+// The limit of memory that this process may lock; every registration needs locked memory.
+inline constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
+// With less, even small clusters reach the limit; many systems allow 8 MiB.
+inline constexpr std::uint64_t kLockedBytesMin = 64 << 20;
+
+// In bytes; kNoLimit also if the process has the capability CAP_IPC_LOCK.
+std::uint64_t LockedMemoryLimit();
+// "8388608 bytes", "unlimited".
+std::string LockedMemoryText(std::uint64_t limit);
+// The commands that raise the limit, for messages.
+inline constexpr char kRaiseLockedMemory[] =
+    "raise it with `ulimit -l unlimited` (root), with `* - memlock unlimited` in "
+    "/etc/security/limits.conf, or with LimitMEMLOCK=infinity in the service file";
 
 // OK if connections can be made over that path; else the first obstacle and how to remove it, in
 // one line. `locked_bytes` is the memory that this process may lock.

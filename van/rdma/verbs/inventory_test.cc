@@ -6,8 +6,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "van/rdma/verbs/library.h"
-#include "van/rdma/verbs/locked_memory.h"
-#include "van/rdma/verbs/system_verbs.h"
 
 namespace leeway::van::verbs {
 namespace {

@@ -10,59 +10,70 @@
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 
+#include <cstdint>
+#include <string>
+
 #include "absl/status/statusor.h"
 
 namespace leeway::van::verbs {
 
+// Calls F(PREFIX, NAME, VERSION) for each function of libibverbs that is used: PREFIX and NAME make
+// its name, VERSION is that of its symbol.
+#define LEEWAY_IBVERBS_FUNCTIONS(F)                                                                \
+  F(ibv_, get_device_list, "IBVERBS_1.1")                                                          \
+  F(ibv_, free_device_list, "IBVERBS_1.1")                                                         \
+  F(ibv_, get_device_name, "IBVERBS_1.1")                                                          \
+  F(ibv_, open_device, "IBVERBS_1.1")                                                              \
+  F(ibv_, close_device, "IBVERBS_1.1")                                                             \
+  F(ibv_, query_device, "IBVERBS_1.1")                                                             \
+  F(ibv_, query_port, "IBVERBS_1.1")                                                               \
+  F(_ibv_, query_gid_table, "IBVERBS_1.11")                                                        \
+  F(ibv_, get_async_event, "IBVERBS_1.1")                                                          \
+  F(ibv_, ack_async_event, "IBVERBS_1.1")                                                          \
+  F(ibv_, alloc_pd, "IBVERBS_1.1")                                                                 \
+  F(ibv_, dealloc_pd, "IBVERBS_1.1")                                                               \
+  F(ibv_, reg_mr, "IBVERBS_1.1")                                                                   \
+  F(ibv_, dereg_mr, "IBVERBS_1.1")                                                                 \
+  F(ibv_, create_comp_channel, "IBVERBS_1.0")                                                      \
+  F(ibv_, destroy_comp_channel, "IBVERBS_1.0")                                                     \
+  F(ibv_, create_cq, "IBVERBS_1.1")                                                                \
+  F(ibv_, resize_cq, "IBVERBS_1.1")                                                                \
+  F(ibv_, destroy_cq, "IBVERBS_1.1")                                                               \
+  F(ibv_, get_cq_event, "IBVERBS_1.1")                                                             \
+  F(ibv_, ack_cq_events, "IBVERBS_1.1")                                                            \
+  F(ibv_, create_srq, "IBVERBS_1.1")                                                               \
+  F(ibv_, destroy_srq, "IBVERBS_1.1")                                                              \
+  F(ibv_, create_qp, "IBVERBS_1.1")                                                                \
+  F(ibv_, modify_qp, "IBVERBS_1.1")                                                                \
+  F(ibv_, destroy_qp, "IBVERBS_1.1")                                                               \
+  F(ibv_, event_type_str, "IBVERBS_1.1")                                                           \
+  F(ibv_, fork_init, "IBVERBS_1.1")                                                                \
+  F(ibv_, is_fork_initialized, "IBVERBS_1.13")
+// The same for librdmacm.
+#define LEEWAY_RDMACM_FUNCTIONS(F)                                                                 \
+  F(rdma_, create_event_channel, "RDMACM_1.0")                                                     \
+  F(rdma_, destroy_event_channel, "RDMACM_1.0")                                                    \
+  F(rdma_, get_cm_event, "RDMACM_1.0")                                                             \
+  F(rdma_, ack_cm_event, "RDMACM_1.0")                                                             \
+  F(rdma_, create_id, "RDMACM_1.0")                                                                \
+  F(rdma_, destroy_id, "RDMACM_1.0")                                                               \
+  F(rdma_, bind_addr, "RDMACM_1.0")                                                                \
+  F(rdma_, listen, "RDMACM_1.0")                                                                   \
+  F(rdma_, get_src_port, "RDMACM_1.0")                                                             \
+  F(rdma_, resolve_addr, "RDMACM_1.0")                                                             \
+  F(rdma_, resolve_route, "RDMACM_1.0")                                                            \
+  F(rdma_, init_qp_attr, "RDMACM_1.2")                                                             \
+  F(rdma_, connect, "RDMACM_1.0")                                                                  \
+  F(rdma_, accept, "RDMACM_1.0")                                                                   \
+  F(rdma_, establish, "RDMACM_1.2")                                                                \
+  F(rdma_, disconnect, "RDMACM_1.0")
+
 // Never unloaded. All functions may be called from any thread.
 struct Library {
-  // libibverbs
-  decltype(&::ibv_get_device_list) get_device_list;
-  decltype(&::ibv_free_device_list) free_device_list;
-  decltype(&::ibv_get_device_name) get_device_name;
-  decltype(&::ibv_open_device) open_device;
-  decltype(&::ibv_close_device) close_device;
-  decltype(&::ibv_query_device) query_device;
-  decltype(&::ibv_query_port) query_port;  // see QueryPort
-  decltype(&::_ibv_query_gid_table) query_gid_table;
-  decltype(&::ibv_get_async_event) get_async_event;
-  decltype(&::ibv_ack_async_event) ack_async_event;
-  decltype(&::ibv_alloc_pd) alloc_pd;
-  decltype(&::ibv_dealloc_pd) dealloc_pd;
-  decltype(&::ibv_reg_mr) reg_mr;
-  decltype(&::ibv_dereg_mr) dereg_mr;
-  decltype(&::ibv_create_comp_channel) create_comp_channel;
-  decltype(&::ibv_destroy_comp_channel) destroy_comp_channel;
-  decltype(&::ibv_create_cq) create_cq;
-  decltype(&::ibv_resize_cq) resize_cq;
-  decltype(&::ibv_destroy_cq) destroy_cq;
-  decltype(&::ibv_get_cq_event) get_cq_event;
-  decltype(&::ibv_ack_cq_events) ack_cq_events;
-  decltype(&::ibv_create_srq) create_srq;
-  decltype(&::ibv_destroy_srq) destroy_srq;
-  decltype(&::ibv_create_qp) create_qp;
-  decltype(&::ibv_modify_qp) modify_qp;
-  decltype(&::ibv_destroy_qp) destroy_qp;
-  decltype(&::ibv_event_type_str) event_type_str;
-  decltype(&::ibv_fork_init) fork_init;
-  decltype(&::ibv_is_fork_initialized) is_fork_initialized;
-  // librdmacm
-  decltype(&::rdma_create_event_channel) create_event_channel;
-  decltype(&::rdma_destroy_event_channel) destroy_event_channel;
-  decltype(&::rdma_get_cm_event) get_cm_event;
-  decltype(&::rdma_ack_cm_event) ack_cm_event;
-  decltype(&::rdma_create_id) create_id;
-  decltype(&::rdma_destroy_id) destroy_id;
-  decltype(&::rdma_bind_addr) bind_addr;
-  decltype(&::rdma_listen) listen;
-  decltype(&::rdma_get_src_port) get_src_port;
-  decltype(&::rdma_resolve_addr) resolve_addr;
-  decltype(&::rdma_resolve_route) resolve_route;
-  decltype(&::rdma_init_qp_attr) init_qp_attr;
-  decltype(&::rdma_connect) connect;
-  decltype(&::rdma_accept) accept;
-  decltype(&::rdma_establish) establish;
-  decltype(&::rdma_disconnect) disconnect;
+#define LEEWAY_FIELD(PREFIX, NAME, VERSION) decltype(&::PREFIX##NAME) NAME;
+  LEEWAY_IBVERBS_FUNCTIONS(LEEWAY_FIELD)  // for query_port see QueryPort
+  LEEWAY_RDMACM_FUNCTIONS(LEEWAY_FIELD)
+#undef LEEWAY_FIELD
 };
 
 // Queries a port. Returns 0 or an errno.
@@ -74,6 +85,14 @@ const absl::StatusOr<Library>& SystemLibrary();
 
 // Loads these files. For tests; other code uses SystemLibrary.
 absl::StatusOr<Library> LoadLibrary(const char* verbs_file, const char* cm_file);
+
+// Values that devices report, as text and in bytes.
+std::string GidText(const ibv_gid& gid);  // "fe80::5054:ff:fe12:3456", "::ffff:10.0.0.7"
+// "RoCE v2", "RoCE v1", "InfiniBand"; for an ibv_gid_type.
+std::string GidTypeText(std::uint32_t type);
+std::string LinkText(std::uint8_t link_layer);     // "InfiniBand", "Ethernet"
+std::string PortStateText(ibv_port_state state);  // "ACTIVE", "DOWN", ...
+std::uint32_t MtuBytes(ibv_mtu mtu);
 
 }  // namespace leeway::van::verbs
 

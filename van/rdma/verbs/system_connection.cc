@@ -13,8 +13,8 @@
 #include "runtime/base/status_macros.h"
 #include "van/address/tcp_address.h"
 #include "van/little_endian.h"
-#include "van/rdma/verbs/device_words.h"
 #include "van/rdma/verbs/inventory.h"
+#include "van/rdma/verbs/system_verbs.h"
 
 namespace leeway::van::verbs {
 namespace {
@@ -75,7 +75,7 @@ ibv_mtu MtuOf(std::uint32_t bytes) {
 // The address that a path starts from, at any port; without family if the path has none.
 absl::StatusOr<sockaddr_storage> SourceAddress(const Path& path, const sockaddr_storage& to) {
   sockaddr_storage from{};
-  if (!path.set() || to.ss_family != AF_INET) return from;
+  if (!path.chooses() || to.ss_family != AF_INET) return from;
   const std::string source = SourceOf(TakeInventory(), path);
   if (source.empty()) return from;
   LEEWAY_ASSIGN_OR_RETURN(const ResolvedHost host, ResolveToConnect(source));
@@ -116,8 +116,7 @@ class Chain {
   std::size_t count_ = 0;
 };
 
-}  // namespace
-
+// "10.0.0.7:40123".
 std::string AddressText(const sockaddr* address) {
   sockaddr_storage storage{};
   const bool v6 = address->sa_family == AF_INET6;
@@ -125,9 +124,11 @@ std::string AddressText(const sockaddr* address) {
   return std::string(absl::StripPrefix(TcpName(storage), "tcp://"));
 }
 
+}  // namespace
+
 // ---- coming and going ----
 
-SystemConnection::SystemConnection(ConnectionOwner* owner, Owned<rdma_cm_id> id, std::string peer,
+SystemConnection::SystemConnection(SystemVerbs* owner, Owned<rdma_cm_id> id, std::string peer,
                                    bool dialled)
     : owner_(owner),
       library_(owner->library()),
@@ -139,7 +140,7 @@ SystemConnection::SystemConnection(ConnectionOwner* owner, Owned<rdma_cm_id> id,
 }
 
 absl::StatusOr<std::unique_ptr<SystemConnection>> SystemConnection::Dial(
-    ConnectionOwner* owner, rdma_event_channel* channel, const sockaddr_storage& address) {
+    SystemVerbs* owner, rdma_event_channel* channel, const sockaddr_storage& address) {
   const Library& library = owner->library();
   sockaddr_storage to = address;
   auto* const there = reinterpret_cast<sockaddr*>(&to);
@@ -164,7 +165,7 @@ absl::StatusOr<std::unique_ptr<SystemConnection>> SystemConnection::Dial(
 }
 
 absl::StatusOr<std::unique_ptr<SystemConnection>> SystemConnection::Requested(
-    ConnectionOwner* owner, rdma_cm_id* id, std::span<const std::byte> private_data) {
+    SystemVerbs* owner, rdma_cm_id* id, std::span<const std::byte> private_data) {
   Owned<rdma_cm_id> owned(id, owner->library().destroy_id);
   std::string peer = AddressText(rdma_get_peer_addr(id));
   std::unique_ptr<SystemConnection> made(

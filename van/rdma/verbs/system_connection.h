@@ -18,24 +18,7 @@
 
 namespace leeway::van::verbs {
 
-class SystemConnection;
-
-// The services of the Verbs that a connection belongs to. Outlives the connection.
-class ConnectionOwner {
- public:
-  virtual const Library& library() const = 0;
-  virtual const Options& options() const = 0;
-  virtual const Path& path() const = 0;
-  // The device of `id`, opened if this is its first connection.
-  virtual absl::StatusOr<SystemDevice*> DeviceOf(const rdma_cm_id* id) = 0;
-  // Adds an event for NextEvent, besides those that OnEvent returns.
-  virtual void Report(Event event) = 0;
-  // The connection is being destroyed: its events are not to be reported any more.
-  virtual void Forget(const SystemConnection* connection) = 0;
-
- protected:
-  ~ConnectionOwner() = default;
-};
+class SystemVerbs;
 
 // A copy of an rdma_cm event, so that the event can be acknowledged before it is handled: an id
 // cannot be destroyed before all its events are acknowledged.
@@ -46,17 +29,15 @@ struct CmEvent {
   std::vector<std::byte> private_data;
 };
 
-// "10.0.0.7:40123".
-std::string AddressText(const sockaddr* address);
-
 class SystemConnection final : public Connection {
  public:
-  static absl::StatusOr<std::unique_ptr<SystemConnection>> Dial(ConnectionOwner* owner,
+  // `owner` outlives the connection.
+  static absl::StatusOr<std::unique_ptr<SystemConnection>> Dial(SystemVerbs* owner,
                                                                 rdma_event_channel* channel,
                                                                 const sockaddr_storage& address);
   // For a connect request. Takes over `id`.
   static absl::StatusOr<std::unique_ptr<SystemConnection>> Requested(
-      ConnectionOwner* owner, rdma_cm_id* id, std::span<const std::byte> private_data);
+      SystemVerbs* owner, rdma_cm_id* id, std::span<const std::byte> private_data);
   ~SystemConnection() override;
 
   Device* device() const override { return device_; }
@@ -79,7 +60,7 @@ class SystemConnection final : public Connection {
     kEnded,  // failed or disconnected, which has been reported
   };
 
-  SystemConnection(ConnectionOwner* owner, Owned<rdma_cm_id> id, std::string peer, bool dialled);
+  SystemConnection(SystemVerbs* owner, Owned<rdma_cm_id> id, std::string peer, bool dialled);
   std::optional<Event> OnAddressResolved();
   std::optional<Event> OnRouteResolved();
   std::optional<Event> OnResponse(const CmEvent& event);
@@ -100,7 +81,7 @@ class SystemConnection final : public Connection {
   // UNAVAILABLE: `step` failed, by errno.
   absl::Status Cannot(const char* step, int error) const;
 
-  ConnectionOwner* const owner_;
+  SystemVerbs* const owner_;
   const Library& library_;
   Owned<rdma_cm_id> id_;
   const std::string peer_;

@@ -11,8 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/log/log.h"
-#include "van/rdma/verbs/device_words.h"
-#include "van/rdma/verbs/locked_memory.h"
+#include "van/rdma/verbs/inventory.h"
 
 namespace leeway::van::verbs {
 namespace {

@@ -9,20 +9,13 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <deque>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/descriptors.h"
-#include "runtime/base/fork.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/base/unique_fd.h"
 #include "runtime/log/log.h"
 #include "van/rdma/verbs/inventory.h"
-#include "van/rdma/verbs/library.h"
-#include "van/rdma/verbs/system_connection.h"
-#include "van/rdma/verbs/system_device.h"
 
 namespace leeway::van::verbs {
 namespace {
@@ -36,51 +29,6 @@ constexpr int kCmEventsAtOnce = 16;
 // User data of descriptors in the epoll set: one of these, or for a device kFirstDevice + 2 * its
 // index, plus one for its asynchronous events.
 enum Source : std::uint64_t { kCm = 0, kWake = 1, kFirstDevice = 2 };
-
-class SystemVerbs final : public Verbs, public ConnectionOwner {
- public:
-  SystemVerbs(const Library& library, const Options& options, const Path& path);
-  absl::Status Start();
-  ~SystemVerbs() override;
-
-  int fd() const override { return poll_.get(); }
-  absl::StatusOr<std::uint16_t> Listen(const sockaddr_storage& address) override;
-  absl::StatusOr<std::unique_ptr<Connection>> Dial(const sockaddr_storage& address) override;
-  bool NextEvent(Event* event) override;
-  std::span<Device* const> devices() const override { return devices_; }
-
-  const Library& library() const override { return library_; }
-  const Options& options() const override { return options_; }
-  const Path& path() const override { return path_; }
-  absl::StatusOr<SystemDevice*> DeviceOf(const rdma_cm_id* id) override;
-  void Report(Event event) override;
-  void Forget(const SystemConnection* connection) override;
-
- private:
-  absl::Status Watch(int fd, std::uint64_t source);
-  void Look();
-  void ReadCmEvents();
-  bool TakeCmEvent(CmEvent* event);
-  void OnCmEvent(const CmEvent& event);
-  void OnRequest(const CmEvent& event);
-  void ReadNews(SystemDevice* device);
-  void Lose(SystemDevice* device, absl::Status why);
-  void SetAwake(bool awake);
-
-  const Library& library_;
-  const Options options_;
-  const Path path_;
-  runtime::UniqueFd poll_;
-  // Readable while pending_ has events.
-  runtime::UniqueFd wake_;
-  bool awake_ = false;
-  Owned<rdma_event_channel> channel_;
-  std::optional<runtime::ClosedInChildren> closed_in_children_;  // its descriptor
-  std::vector<std::unique_ptr<SystemDevice>> owned_devices_;
-  std::vector<Device*> devices_;  // owned_devices_ as an interface
-  std::vector<Owned<rdma_cm_id>> listeners_;
-  std::deque<Event> pending_;
-};
 
 // The error, which names the setting to change, by errno.
 absl::Status CannotListenHere(int error) {
@@ -107,6 +55,8 @@ int DestroyChannel(rdma_event_channel* channel) {
   if (const auto& library = SystemLibrary(); library.ok()) library->destroy_event_channel(channel);
   return 0;
 }
+
+}  // namespace
 
 SystemVerbs::SystemVerbs(const Library& library, const Options& options, const Path& path)
     : library_(library),
@@ -309,6 +259,8 @@ void SystemVerbs::SetAwake(bool awake) {
 }
 
 // ---- the provider ----
+
+namespace {
 
 class SystemProvider final : public Provider {
  public:

@@ -194,9 +194,9 @@ struct Path {
   int gid_index = kAnyGid;      // index of the port's GID table
   std::uint32_t mtu_bytes = 0;  // upper limit, the smaller one of both sides; 0: no limit
 
-  bool set() const {
-    return !device.empty() || port != 0 || gid_index != kAnyGid || mtu_bytes != 0;
-  }
+  // True if it names a device, a port or a GID.
+  bool chooses() const { return !device.empty() || port != 0 || gid_index != kAnyGid; }
+  bool set() const { return chooses() || mtu_bytes != 0; }
 };
 
 struct Options {
@@ -216,6 +216,12 @@ class Provider {
   // little memory that may be locked.
   virtual absl::Status Viable() const = 0;
 };
+
+// Makes the verbs of the system: libibverbs and librdmacm, loaded when they are first needed. Can be
+// made without library or device; Viable then says what is missing. After a fork, only the parent
+// may use objects that were made before. `path`: of all connections; if none can use it, Viable
+// says so.
+std::unique_ptr<Provider> NewSystemProvider(const Path& path = {});
 
 // Verbs whose calls all fail with that reason: the substitute where Open has failed.
 std::unique_ptr<Verbs> NoVerbs(absl::Status why);

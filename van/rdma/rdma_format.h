@@ -1,5 +1,5 @@
-// These functions encode and decode the bytes of an rdma connection, little-endian (docs/rdma.md,
-// "Protocol").
+// These structs and functions define the bytes of an rdma connection, little-endian (docs/rdma.md,
+// "Protocol"). Put and Get (van/little_endian.h) write and read heads, places, arenas and grants.
 //
 // While they connect, each side sends the other a greeting (in rdma_cm's private data):
 //   0   8  magic "LWYrdma", 10
@@ -32,8 +32,8 @@
 // A grant of memory that the payload of an answer may be written to: 8 the answer's receive token
 // (van/posted_receive.h), 8 address, 8 length in bytes, 4 key, 4 its number, which each connection
 // uses once. Length 0: the grant of that number has ended.
-#ifndef LEEWAY_VAN_RDMA_MEMORY_RDMA_FORMAT_H_
-#define LEEWAY_VAN_RDMA_MEMORY_RDMA_FORMAT_H_
+#ifndef LEEWAY_VAN_RDMA_RDMA_FORMAT_H_
+#define LEEWAY_VAN_RDMA_RDMA_FORMAT_H_
 
 #include <array>
 #include <cstddef>
@@ -75,10 +75,6 @@ inline constexpr std::uint32_t kRdmaUnitsMax = 1 << 18;
 inline constexpr std::size_t kRdmaReleasesMax = 32;    // in a packet
 inline constexpr std::size_t kRdmaGrantsMax = 8;       // in a packet
 inline constexpr std::size_t kRdmaGrantsOpenMax = 64;  // of a connection, in each direction
-inline constexpr std::size_t kRdmaGrantBytes = 32;
-inline constexpr std::size_t kRdmaHeadBytes = 16;
-inline constexpr std::size_t kRdmaPlaceBytes = 16;
-inline constexpr std::size_t kRdmaArenaBytes = 16;  // body of kArena
 
 struct RdmaHead {
   std::uint32_t taken = 0;
@@ -86,9 +82,9 @@ struct RdmaHead {
   std::uint8_t releases = 0;
   std::uint16_t frames = 0;
   std::uint32_t bytes = 0;
-  std::uint8_t grants = 0;
+  std::uint32_t grants = 0;
 };
-void PutRdmaHead(const RdmaHead& head, std::byte* out);
+inline constexpr std::size_t kRdmaHeadBytes = sizeof(RdmaHead);
 // Decodes the head of a packet. INVALID_ARGUMENT unless its length is that of the packet, and the
 // packet has the releases and grants that it announces.
 absl::StatusOr<RdmaHead> GetRdmaHead(std::span<const std::byte> packet);
@@ -99,8 +95,14 @@ struct RdmaPlace {
   std::uint32_t unit = 0;  // kArena: first unit; kGranted: number of the grant
   RdmaPlaceKind kind = RdmaPlaceKind::kInline;
 };
-void PutRdmaPlace(const RdmaPlace& place, std::byte* out);
-RdmaPlace GetRdmaPlace(const std::byte* in);
+inline constexpr std::size_t kRdmaPlaceBytes = sizeof(RdmaPlace);
+
+// The body of kArena.
+struct RdmaArena {
+  std::uint64_t address = 0;
+  std::uint32_t key = 0;
+  std::uint32_t units = 0;  // 0: there is none
+};
 
 struct RdmaGrant {
   std::uint64_t token = 0;
@@ -109,8 +111,7 @@ struct RdmaGrant {
   std::uint32_t key = 0;
   std::uint32_t number = 0;
 };
-void PutRdmaGrant(const RdmaGrant& grant, std::byte* out);
-RdmaGrant GetRdmaGrant(const std::byte* in);
+inline constexpr std::size_t kRdmaGrantBytes = sizeof(RdmaGrant);
 
 constexpr std::size_t RdmaPadded(std::size_t bytes) { return (bytes + 7) / 8 * 8; }
 constexpr std::size_t RdmaReleaseBytes(std::size_t releases) { return RdmaPadded(4 * releases); }
@@ -122,4 +123,4 @@ constexpr std::size_t RdmaBodyBytes(std::uint32_t slot_bytes) {
 
 }  // namespace leeway::van
 
-#endif  // LEEWAY_VAN_RDMA_MEMORY_RDMA_FORMAT_H_
+#endif  // LEEWAY_VAN_RDMA_RDMA_FORMAT_H_

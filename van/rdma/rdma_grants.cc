@@ -1,4 +1,4 @@
-#include "van/rdma/memory/rdma_grants.h"
+#include "van/rdma/rdma_grants.h"
 
 #include <algorithm>
 #include <utility>
@@ -83,8 +83,7 @@ std::optional<RdmaGrant> RdmaGrantsGot::Use(std::uint64_t token, std::uint64_t b
   if (found == by_token_.end()) return std::nullopt;
   const RdmaGrant grant = found->second;
   by_token_.erase(found);
-  const bool fits = grant.bytes == bytes;
-  return fits ? std::optional(grant) : std::nullopt;
+  return grant.bytes == bytes ? std::optional(grant) : std::nullopt;
 }
 
 }  // namespace leeway::van

@@ -7,8 +7,8 @@
 // after that breaks the connection.
 //
 // Both classes live on the transport's loop, one of each for a connection.
-#ifndef LEEWAY_VAN_RDMA_MEMORY_RDMA_GRANTS_H_
-#define LEEWAY_VAN_RDMA_MEMORY_RDMA_GRANTS_H_
+#ifndef LEEWAY_VAN_RDMA_RDMA_GRANTS_H_
+#define LEEWAY_VAN_RDMA_RDMA_GRANTS_H_
 
 #include <cstdint>
 #include <deque>
@@ -21,7 +21,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/memory/buffer.h"
-#include "van/rdma/memory/rdma_format.h"
+#include "van/rdma/rdma_format.h"
 #include "van/rdma/verbs/verbs.h"
 
 namespace leeway::van {
@@ -77,4 +77,4 @@ class RdmaGrantsGot {
 
 }  // namespace leeway::van
 
-#endif  // LEEWAY_VAN_RDMA_MEMORY_RDMA_GRANTS_H_
+#endif  // LEEWAY_VAN_RDMA_RDMA_GRANTS_H_
