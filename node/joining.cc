@@ -7,7 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "compress/registry.h"
 #include "proto/messages/limits.h"
-#include "van/address/reason.h"
+#include "van/address/tcp_address.h"
 
 namespace leeway::node {
 namespace {

@@ -15,7 +15,7 @@
 #include "runtime/base/format_duration.h"
 #include "runtime/log/log.h"
 #include "runtime/loop/timer.h"
-#include "van/address/reason.h"
+#include "van/address/tcp_address.h"
 
 namespace leeway::node {
 namespace {

@@ -6,17 +6,22 @@
 #ifndef LEEWAY_VAN_TRANSPORT_H_
 #define LEEWAY_VAN_TRANSPORT_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "proto/messages/limits.h"
 #include "van/prefix.h"
 #include "van/van.h"
 
@@ -124,6 +129,58 @@ class Transport {
   // True if messages may be lost or overtake each other while a connection exists.
   virtual bool lossy() const = 0;
 };
+
+// ---- shared by transports ----
+
+// DoneList holds the callbacks of sends that have ended, until they are run. Lives on the van's
+// loop. The destructor runs those that are left, so each callback is called exactly once.
+class DoneList {
+ public:
+  DoneList() = default;
+  DoneList(const DoneList&) = delete;
+  DoneList& operator=(const DoneList&) = delete;
+  ~DoneList() { RunAll(); }
+
+  bool empty() const { return owed_.empty(); }
+  // Adds a callback; a null one is ignored.
+  void Add(SendDone done, absl::Status status) {
+    if (done) owed_.emplace_back(std::move(done), std::move(status));
+  }
+  // Runs all callbacks in order. A callback may destroy the list; the others still run.
+  void RunAll() {
+    std::vector<std::pair<SendDone, absl::Status>> owed = std::exchange(owed_, {});
+    for (auto& [done, status] : owed) std::move(done)(std::move(status));
+  }
+
+ private:
+  std::vector<std::pair<SendDone, absl::Status>> owed_;
+};
+
+// The limits of the frames that a transport receives. A frame somewhat above a limit of the van
+// still passes, so that the session layer can name the limit in its error.
+
+// The largest first frame of a message: prefix and header.
+inline constexpr std::uint64_t kFirstBytesMax = 2 * proto::kHeaderBytesMax;
+
+// The largest frame of a guest.
+inline constexpr std::uint64_t kGuestFrameBytesMax = 64 << 10;
+
+// The largest frame of an admitted peer, in bytes.
+inline std::uint64_t FrameBytesMax(const Limits& limits) {
+  return std::max<std::uint64_t>(limits.message_bytes_max, proto::kHeaderBytesMax) + kPrefixBytes;
+}
+
+// How transports over sockets accept and close connections.
+
+// The longest time for which Close tries to send the remaining bytes.
+inline constexpr absl::Duration kSocketLinger = absl::Seconds(1);
+// The pause in accepting after accept(2) has failed.
+inline constexpr absl::Duration kAcceptPause = absl::Milliseconds(100);
+inline constexpr int kAcceptsPerTurn = 16;
+// The length of the queue of connections that wait to be accepted (listen(2)).
+inline constexpr int kAcceptBacklog = 1024;
+// The bit in epoll's user data that marks a listener; the other bits are its index.
+inline constexpr std::uint64_t kListenerTag = 1ull << 63;
 
 }  // namespace leeway::van
 

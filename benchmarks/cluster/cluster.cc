@@ -14,8 +14,8 @@
 #include "runtime/loop/real_loop.h"
 #include "scheduler/control/scheduler.h"
 #include "van/mixed/mixed_van.h"
-#include "van/tcp/tcp_van.h"
-#include "van/zmq/zmq_van.h"
+#include "van/tcp/tcp_transport.h"
+#include "van/zmq/zmq_transport.h"
 #include "worker/client/client.h"
 
 namespace leeway::bench {

@@ -6,9 +6,9 @@
 
 #include "benchmark/benchmark.h"
 #include "runtime/loop/real_loop.h"
-#include "van/shm/shm_van.h"
-#include "van/tcp/tcp_van.h"
-#include "van/zmq/zmq_van.h"
+#include "van/shm/shm_transport.h"
+#include "van/tcp/tcp_transport.h"
+#include "van/zmq/zmq_transport.h"
 
 namespace leeway {
 namespace {

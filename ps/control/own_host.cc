@@ -10,7 +10,6 @@
 #include "runtime/base/format_duration.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/log/log.h"
-#include "van/address/reason.h"
 #include "van/address/tcp_address.h"
 
 namespace leeway::ps {

@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "leeway/config.h"
-#include "van/address/route.h"
+#include "van/address/tcp_address.h"
 
 namespace leeway::ps {
 

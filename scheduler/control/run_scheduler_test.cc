@@ -17,7 +17,7 @@
 #include "runtime/testing/temp_folder.h"
 #include "scheduler/control/scheduler.h"
 #include "scheduler/state/state_keeper.h"
-#include "van/tcp/tcp_van.h"
+#include "van/tcp/tcp_transport.h"
 
 namespace leeway::scheduler {
 namespace {

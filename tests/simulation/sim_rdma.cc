@@ -185,24 +185,6 @@ class SimRdmaTransport final : public van::Transport {
   std::unique_ptr<van::Transport> rdma_;
 };
 
-class SimRdmaFactory final : public van::Factory {
- public:
-  SimRdmaFactory(std::shared_ptr<SimRdma::State> state, std::string host)
-      : state_(std::move(state)), host_(std::move(host)) {}
-
-  std::unique_ptr<van::Van> New(runtime::Loop* loop, const van::Identity& identity,
-                                const van::Limits& limits, van::Handler* handler) override {
-    return std::make_unique<van::SessionVan>(
-        loop, identity, limits, handler,
-        std::make_unique<SimRdmaTransport>(state_, host_, loop, limits));
-  }
-  std::string AnyAddress(absl::string_view) const override { return "tcp://127.0.0.1:0"; }
-
- private:
-  const std::shared_ptr<SimRdma::State> state_;
-  const std::string host_;
-};
-
 }  // namespace
 
 SimRdma::SimRdma(runtime::SimWorld* world)
@@ -216,7 +198,11 @@ bool SimRdma::HasOpenGrants() const {
 }
 
 std::unique_ptr<van::Factory> SimRdma::NewFactory(const std::string& host) {
-  return std::make_unique<SimRdmaFactory>(state_, host);
+  return van::NewSessionFactory(
+      [state = state_, host](runtime::Loop* loop, const van::Limits& limits) {
+        return std::make_unique<SimRdmaTransport>(state, host, loop, limits);
+      },
+      [](absl::string_view) { return "tcp://127.0.0.1:0"; });
 }
 
 }  // namespace leeway::simulation

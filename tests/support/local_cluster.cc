@@ -12,8 +12,8 @@
 #include "scheduler/control/scheduler.h"
 #include "van/rdma/rdma_transport.h"
 #include "van/rdma/testing/fake_verbs.h"
-#include "van/tcp/tcp_van.h"
-#include "van/zmq/zmq_van.h"
+#include "van/tcp/tcp_transport.h"
+#include "van/zmq/zmq_transport.h"
 #include "worker/client/client.h"
 
 namespace leeway::tests {

@@ -1,5 +1,6 @@
-// These functions parse tcp://HOST:PORT addresses and resolve them to bind, to connect and to
-// announce. All transports over TCP use them. Those that resolve names may block.
+// These functions parse tcp://HOST:PORT addresses, resolve them to bind, to connect and to
+// announce, and find the route to a host. All transports over TCP use them. Those that resolve
+// names may block.
 #ifndef LEEWAY_VAN_ADDRESS_TCP_ADDRESS_H_
 #define LEEWAY_VAN_ADDRESS_TCP_ADDRESS_H_
 
@@ -10,9 +11,28 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/cord.h"
 #include "absl/strings/string_view.h"
 
 namespace leeway::van {
+
+// WithReason attaches a short reason to a status that has a long message, for log lines that repeat
+// the reason while a process waits.
+inline constexpr char kReasonPayload[] = "leeway/reason";
+
+inline absl::Status WithReason(absl::Status status, absl::string_view reason) {
+  if (!reason.empty()) status.SetPayload(kReasonPayload, absl::Cord(reason));
+  return status;
+}
+
+// The short reason, or the message if there is none.
+inline std::string ReasonOf(const absl::Status& status) {
+  const auto reason = status.GetPayload(kReasonPayload);
+  return reason.has_value() ? std::string(*reason) : std::string(status.message());
+}
+
+// The reason of a dial that was taken, but to which nothing was said.
+inline constexpr absl::string_view kNoAnswer = "it takes connections but does not answer";
 
 // The error for a peer that closed the connection before it sent a valid message.
 inline constexpr char kTookAndClosed[] =
@@ -58,6 +78,20 @@ absl::Status CannotListen(absl::string_view address, int error);
 std::string TcpName(const sockaddr_storage& address);
 // The name of a TCP connection's other end; "" if there is none.
 std::string TcpPeerName(int fd);
+
+// The address of this machine from which packets to another host leave. At that address the other
+// host, and as a rule its neighbours, reach this machine, whatever the number of network cards.
+struct Route {
+  std::string source;  // "10.0.0.7", "fd00::7"; without brackets
+  std::string to;      // the numeric address of the host
+  std::string card;    // "eth1"; empty: unknown
+  bool v6 = false;
+};
+
+// `host` is a name or an address, without brackets. Sends nothing, but blocks while a name is
+// resolved. NOT_FOUND: the name cannot be resolved (yet); UNAVAILABLE: no route. Both have a reason
+// (ReasonOf).
+absl::StatusOr<Route> RouteTo(const std::string& host, std::uint16_t port);
 
 }  // namespace leeway::van
 

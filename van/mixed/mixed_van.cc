@@ -12,8 +12,7 @@
 #include "van/rdma/verbs/verbs.h"
 #include "van/session/session_van.h"
 #include "van/tcp/tcp_transport.h"
-#include "van/tcp/tcp_van.h"
-#include "van/zmq/zmq_van.h"
+#include "van/zmq/zmq_transport.h"
 
 namespace leeway::van {
 namespace {
@@ -22,41 +21,29 @@ using Only = MixedTransport::Only;
 
 constexpr std::uint32_t kGidIndexAny = 256;  // Config::rdma_gid_index
 
-class MixedFactory final : public Factory {
- public:
-  // `shm`: whether shared memory is used. `rdma`: null: rdma is not used.
-  MixedFactory(const ShmSizes& sizes, bool shm, std::shared_ptr<verbs::Provider> rdma,
-               const RdmaSizes& rdma_sizes, Only only)
-      : sizes_(sizes), shm_(shm), rdma_(std::move(rdma)), rdma_sizes_(rdma_sizes), only_(only) {}
-
-  std::unique_ptr<Van> New(runtime::Loop* loop, const Identity& identity, const Limits& limits,
-                           Handler* handler) override {
-    return std::make_unique<SessionVan>(
-        loop, identity, limits, handler,
-        std::make_unique<MixedTransport>(
+// `shm`: whether shared memory is used. `rdma`: null: rdma is not used.
+std::unique_ptr<Factory> NewMixedFactory(const ShmSizes& sizes, bool shm,
+                                         std::shared_ptr<verbs::Provider> rdma,
+                                         const RdmaSizes& rdma_sizes, Only only) {
+  return NewSessionFactory(
+      [=](runtime::Loop* loop, const Limits& limits) {
+        return std::make_unique<MixedTransport>(
             loop, std::make_unique<TcpTransport>(loop, limits),
-            shm_ ? std::make_unique<ShmTransport>(loop, limits, sizes_) : nullptr,
-            rdma_ != nullptr ? NewRdmaTransport(rdma_.get(), loop, limits, rdma_sizes_) : nullptr,
-            only_));
-  }
-  std::string AnyAddress(absl::string_view host) const override { return AnyTcpAddress(host); }
-  absl::Status Viable() const override {
-    if (only_ == Only::kAny) return absl::OkStatus();
-    const absl::Status there = only_ == Only::kShm ? ShmViable() : rdma_->Viable();
-    if (there.ok()) return absl::OkStatus();
-    return absl::Status(there.code(),
-                        absl::StrCat("LEEWAY_VAN is \"",
-                                     only_ == Only::kShm ? "shm\", but there is " : "rdma\", but ",
-                                     std::string(there.message())));
-  }
-
- private:
-  const ShmSizes sizes_;
-  const bool shm_;
-  const std::shared_ptr<verbs::Provider> rdma_;
-  const RdmaSizes rdma_sizes_;
-  const Only only_;
-};
+            shm ? std::make_unique<ShmTransport>(loop, limits, sizes) : nullptr,
+            rdma != nullptr ? NewRdmaTransport(rdma.get(), loop, limits, rdma_sizes) : nullptr,
+            only);
+      },
+      AnyTcpAddress,
+      [=] {
+        if (only == Only::kAny) return absl::OkStatus();
+        const absl::Status there = only == Only::kShm ? ShmViable() : rdma->Viable();
+        if (there.ok()) return there;
+        return absl::Status(
+            there.code(), absl::StrCat("LEEWAY_VAN is \"",
+                                       only == Only::kShm ? "shm\", but there is " : "rdma\", but ",
+                                       std::string(there.message())));
+      });
+}
 
 }  // namespace
 
@@ -85,11 +72,10 @@ std::unique_ptr<Factory> NewFactory(const Config& config,
   rdma_sizes.arena_units = static_cast<std::uint32_t>(
       std::clamp<std::uint64_t>(config.rdma_bytes / kRdmaUnitBytes, 1, kRdmaUnitsMax));
   if (config.van == "rdma") {
-    return std::make_unique<MixedFactory>(sizes, false, std::move(provider), rdma_sizes,
-                                          Only::kRdma);
+    return NewMixedFactory(sizes, false, std::move(provider), rdma_sizes, Only::kRdma);
   }
   if (config.van == "shm") {
-    return std::make_unique<MixedFactory>(sizes, true, nullptr, RdmaSizes(), Only::kShm);
+    return NewMixedFactory(sizes, true, nullptr, RdmaSizes(), Only::kShm);
   }
   const absl::Status shm = ShmViable(), rdma = provider->Viable();
   if (!shm.ok()) {
@@ -99,8 +85,7 @@ std::unique_ptr<Factory> NewFactory(const Config& config,
                     rdma.ok() ? "to machines that have it, too" : std::string(rdma.message()));
   if (!rdma.ok()) provider = nullptr;
   if (!shm.ok() && provider == nullptr) return NewTcpFactory();
-  return std::make_unique<MixedFactory>(sizes, shm.ok(), std::move(provider), rdma_sizes,
-                                        Only::kAny);
+  return NewMixedFactory(sizes, shm.ok(), std::move(provider), rdma_sizes, Only::kAny);
 }
 
 std::unique_ptr<Factory> NewToolFactory(const Config& config) {

@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "van/address/tcp_address.h"
-#include "van/frame_limits.h"
+#include "van/transport.h"
 
 namespace leeway::van {
 

@@ -19,7 +19,6 @@
 
 #include "runtime/loop/lifetime.h"
 #include "runtime/loop/loop.h"
-#include "van/done_list.h"
 #include "van/rdma/rdma_port.h"
 #include "van/rdma/rdma_receiver.h"
 #include "van/rdma/rdma_sender.h"

@@ -24,8 +24,7 @@ RdmaPort::RdmaPort(verbs::Device* device, const RdmaSizes& sizes)
 
 absl::Status RdmaPort::Add(std::uint32_t queue_pair, RdmaConn* conn) {
   const std::uint64_t posted = slabs_.size() * sizes_.packets;
-  if (conns_.size() >= slabs_.size() &&
-      posted + sizes_.packets <= device_->info().receive_depth) {
+  if (conns_.size() >= slabs_.size() && posted + sizes_.packets <= device_->info().receive_depth) {
     absl::StatusOr<RdmaMemory> slab = RdmaMemory::New(
         device_, std::size_t{sizes_.packets} * sizes_.slot_bytes, /*remote_write=*/false);
     if (!slab.ok() && slabs_.empty()) return slab.status();

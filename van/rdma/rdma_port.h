@@ -117,8 +117,8 @@ class RdmaPort {
   absl::flat_hash_map<std::uint64_t, KeptArray> arrays_;  // by SharedMemory::id
 };
 
-// RdmaBusyPoll is the completion queues of a transport, for a thread that is about to block and may not own the
-// loop. Any thread; it may outlive the transport.
+// RdmaBusyPoll is the completion queues of a transport, for a thread that is about to block and may
+// not own the loop. Any thread; it may outlive the transport.
 class RdmaBusyPoll final : public runtime::BusyPollSource {
  public:
   bool Ready() const override {

@@ -25,7 +25,6 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "van/done_list.h"
 #include "van/rdma/rdma_format.h"
 #include "van/rdma/rdma_grants.h"
 #include "van/rdma/rdma_port.h"

@@ -444,24 +444,6 @@ bool RdmaTransport::EndLost(std::vector<ConnId> lost) {
   return !lost.empty();
 }
 
-class RdmaFactory final : public Factory {
- public:
-  RdmaFactory(std::shared_ptr<verbs::Provider> provider, const RdmaSizes& sizes)
-      : provider_(std::move(provider)), sizes_(sizes) {}
-
-  std::unique_ptr<Van> New(runtime::Loop* loop, const Identity& identity, const Limits& limits,
-                           Handler* handler) override {
-    return std::make_unique<SessionVan>(loop, identity, limits, handler,
-                                        NewRdmaTransport(provider_.get(), loop, limits, sizes_));
-  }
-  std::string AnyAddress(absl::string_view host) const override { return AnyTcpAddress(host); }
-  absl::Status Viable() const override { return provider_->Viable(); }
-
- private:
-  const std::shared_ptr<verbs::Provider> provider_;
-  const RdmaSizes sizes_;
-};
-
 }  // namespace
 
 std::unique_ptr<Transport> NewRdmaTransport(verbs::Provider* provider, runtime::Loop* loop,
@@ -473,7 +455,11 @@ std::unique_ptr<Transport> NewRdmaTransport(verbs::Provider* provider, runtime::
 
 std::unique_ptr<Factory> NewRdmaFactory(std::shared_ptr<verbs::Provider> provider,
                                         const RdmaSizes& sizes) {
-  return std::make_unique<RdmaFactory>(std::move(provider), sizes);
+  return NewSessionFactory(
+      [provider, sizes](runtime::Loop* loop, const Limits& limits) {
+        return NewRdmaTransport(provider.get(), loop, limits, sizes);
+      },
+      AnyTcpAddress, [provider] { return provider->Viable(); });
 }
 
 }  // namespace leeway::van

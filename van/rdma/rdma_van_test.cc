@@ -1,7 +1,5 @@
 // Tests of the rdma van alone: devices that fail, memory that cannot be locked, an arena that is
 // full. Tests of malformed packets are in rdma_hostile_test.cc.
-#include "van/rdma/rdma_transport.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -19,6 +17,7 @@
 #include "runtime/memory/sanitized.h"
 #include "runtime/memory/shared_memory.h"
 #include "van/little_endian.h"
+#include "van/rdma/rdma_transport.h"
 #include "van/rdma/testing/fabric_world.h"
 #include "van/testing/test_world.h"
 

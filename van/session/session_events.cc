@@ -10,7 +10,7 @@
 #include "runtime/base/prefixed.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/loop/backoff.h"
-#include "van/address/reason.h"
+#include "van/address/tcp_address.h"
 #include "van/session/hello.h"
 #include "van/session/session_van.h"
 

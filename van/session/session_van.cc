@@ -431,4 +431,42 @@ void SessionVan::RunNotices() {
   }
 }
 
+// ---- the factory ----
+
+namespace {
+
+class SessionFactory final : public Factory {
+ public:
+  SessionFactory(
+      std::function<std::unique_ptr<Transport>(runtime::Loop*, const Limits&)> new_transport,
+      std::function<std::string(absl::string_view)> any_address,
+      std::function<absl::Status()> viable)
+      : new_transport_(std::move(new_transport)),
+        any_address_(std::move(any_address)),
+        viable_(std::move(viable)) {}
+
+  std::unique_ptr<Van> New(runtime::Loop* loop, const Identity& identity, const Limits& limits,
+                           Handler* handler) override {
+    return std::make_unique<SessionVan>(loop, identity, limits, handler,
+                                        new_transport_(loop, limits));
+  }
+  std::string AnyAddress(absl::string_view host) const override { return any_address_(host); }
+  absl::Status Viable() const override { return viable_(); }
+
+ private:
+  const std::function<std::unique_ptr<Transport>(runtime::Loop*, const Limits&)> new_transport_;
+  const std::function<std::string(absl::string_view)> any_address_;
+  const std::function<absl::Status()> viable_;
+};
+
+}  // namespace
+
+std::unique_ptr<Factory> NewSessionFactory(
+    std::function<std::unique_ptr<Transport>(runtime::Loop*, const Limits&)> new_transport,
+    std::function<std::string(absl::string_view host)> any_address,
+    std::function<absl::Status()> viable) {
+  return std::make_unique<SessionFactory>(std::move(new_transport), std::move(any_address),
+                                          std::move(viable));
+}
+
 }  // namespace leeway::van

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -213,6 +214,13 @@ class SessionVan final : public Van, private TransportEvents {
   bool notices_posted_ = false;
   runtime::Lifetime lifetime_;
 };
+
+// Makes a factory of SessionVans over the transports that `new_transport` makes. `any_address` and
+// `viable` are as in Factory; without `viable` it can always be used.
+std::unique_ptr<Factory> NewSessionFactory(
+    std::function<std::unique_ptr<Transport>(runtime::Loop*, const Limits&)> new_transport,
+    std::function<std::string(absl::string_view host)> any_address,
+    std::function<absl::Status()> viable = absl::OkStatus);
 
 }  // namespace leeway::van
 

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
-#include "van/frame_limits.h"
+#include "van/transport.h"
 
 namespace leeway::van {
 namespace {

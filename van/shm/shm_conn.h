@@ -8,7 +8,6 @@
 
 #include "runtime/loop/lifetime.h"
 #include "runtime/loop/loop.h"
-#include "van/done_list.h"
 #include "van/shm/shm_link.h"
 #include "van/shm/shm_receiver.h"
 #include "van/shm/shm_sender.h"

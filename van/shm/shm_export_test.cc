@@ -15,7 +15,7 @@
 #include "runtime/loop/real_loop.h"
 #include "runtime/memory/shared_memory.h"
 #include "van/shm/memory/shm_format.h"
-#include "van/shm/shm_van.h"
+#include "van/shm/shm_transport.h"
 #include "van/testing/test_processes.h"
 
 namespace leeway::van {

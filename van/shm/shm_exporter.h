@@ -15,8 +15,8 @@
 
 #include "absl/container/inlined_vector.h"
 #include "runtime/memory/shared_memory.h"
-#include "van/done_list.h"
 #include "van/shm/shm_link.h"
+#include "van/transport.h"
 #include "van/van.h"
 
 namespace leeway::van {

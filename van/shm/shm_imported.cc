@@ -7,7 +7,7 @@
 #include "runtime/base/descriptors.h"
 #include "runtime/base/prefixed.h"
 #include "runtime/base/status_macros.h"
-#include "van/shm/memory/shm_broken.h"
+#include "van/shm/memory/shm_format.h"
 
 namespace leeway::van {
 // A frame in an imported file. Any thread; may outlive the connection.

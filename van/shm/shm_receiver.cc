@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
-#include "van/shm/memory/shm_broken.h"
+#include "van/shm/memory/shm_format.h"
 
 namespace leeway::van {
 // ---- frames that stay where they are ----

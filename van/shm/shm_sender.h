@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "van/done_list.h"
 #include "van/shm/memory/shm_arena.h"
 #include "van/shm/shm_exporter.h"
 #include "van/shm/shm_link.h"

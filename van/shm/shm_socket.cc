@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "runtime/base/descriptors.h"
-#include "van/accepting.h"
+#include "van/transport.h"
 
 namespace leeway::van {
 namespace {

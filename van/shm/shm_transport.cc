@@ -2,9 +2,11 @@
 
 #include <poll.h>
 #include <sys/epoll.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -14,7 +16,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/log/log.h"
 #include "runtime/memory/shared_memory.h"
-#include "van/accepting.h"
+#include "van/session/session_van.h"
 
 namespace leeway::van {
 namespace {
@@ -286,6 +288,31 @@ void ShmTransport::PauseAccepting(std::size_t index) {
   shared_.loop->After(kAcceptPause, [this, index, alive = shared_.lifetime.watch()] {
     if (alive) Watch(listeners_[index].fd.get(), kListenerTag | index);
   });
+}
+
+// ---- the factory ----
+
+namespace {
+
+// Process ids are unique in one PID namespace, names in a network namespace. An address in this
+// process's memory tells equal process ids apart well enough; if it does not, Listen fails.
+std::string AnyShmAddress(absl::string_view /*host*/) {
+  static std::atomic<std::uint64_t> next{1};
+  return absl::StrCat("shm://", ::getpid(), ".", next.fetch_add(1), ".",
+                      absl::Hex(reinterpret_cast<std::uintptr_t>(&next)));
+}
+
+}  // namespace
+
+std::unique_ptr<Factory> NewShmFactory(std::uint64_t arena_bytes) {
+  ShmSizes sizes;
+  sizes.arena_units = static_cast<std::uint32_t>(
+      std::clamp<std::uint64_t>(arena_bytes / kShmUnitBytes, 1, kShmUnitsMax));
+  return NewSessionFactory(
+      [sizes](runtime::Loop* loop, const Limits& limits) {
+        return std::make_unique<ShmTransport>(loop, limits, sizes);
+      },
+      AnyShmAddress, ShmViable);
 }
 
 }  // namespace leeway::van

@@ -82,6 +82,11 @@ class ShmTransport final : public Transport {
   unsigned polls_ = 0;
 };
 
+// The van over shared memory alone. The loops of its vans must be runtime::RealLoop. `arena_bytes`:
+// how many bytes each side of a connection can have under way in shared memory; a larger frame, or
+// further ones, are sent in pieces.
+std::unique_ptr<Factory> NewShmFactory(std::uint64_t arena_bytes = 64 << 20);
+
 }  // namespace leeway::van
 
 #endif  // LEEWAY_VAN_SHM_SHM_TRANSPORT_H_

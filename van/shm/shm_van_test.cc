@@ -1,6 +1,5 @@
 // Tests of shared memory alone: an arena that is full or too small, and that nothing is left of a
 // process that was killed.
-#include "van/shm/shm_van.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

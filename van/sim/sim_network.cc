@@ -5,31 +5,13 @@
 #include <variant>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "proto/encoding/encoding.h"
 #include "van/session/session_van.h"
 #include "van/sim/sim_transport.h"
 
 namespace leeway::van {
 namespace {
-
-class SimFactory final : public Factory {
- public:
-  SimFactory(std::shared_ptr<SimNetworkState> network, std::string host)
-      : network_(std::move(network)), host_(std::move(host)) {}
-
-  std::unique_ptr<Van> New(runtime::Loop* loop, const Identity& identity, const Limits& limits,
-                           Handler* handler) override {
-    return std::make_unique<SessionVan>(loop, identity, limits, handler,
-                                        NewSimTransport(network_, host_, loop));
-  }
-  std::string AnyAddress(absl::string_view) const override {
-    return "sim://" + host_ + "/" + std::to_string(network_->next_id++);
-  }
-
- private:
-  std::shared_ptr<SimNetworkState> network_;
-  std::string host_;
-};
 
 absl::Duration TimeFor(std::uint64_t bytes, double bytes_per_second) {
   if (bytes_per_second <= 0) return absl::ZeroDuration();
@@ -103,7 +85,13 @@ SimNetwork::SimNetwork(runtime::SimWorld* world)
 SimNetwork::~SimNetwork() = default;
 
 std::unique_ptr<Factory> SimNetwork::NewFactory(const std::string& host_name) {
-  return std::make_unique<SimFactory>(state_, host_name);
+  return NewSessionFactory(
+      [network = state_, host_name](runtime::Loop* loop, const Limits&) {
+        return NewSimTransport(network, host_name, loop);
+      },
+      [network = state_, host_name](absl::string_view) {
+        return absl::StrCat("sim://", host_name, "/", network->next_id++);
+      });
 }
 
 void SimNetwork::SetFaults(const LinkFaults& faults) { state_->default_faults = faults; }

@@ -9,7 +9,6 @@
 #include <string>
 
 #include "runtime/loop/lifetime.h"
-#include "van/done_list.h"
 #include "van/sim/sim_network.h"
 #include "van/transport.h"
 

@@ -1,9 +1,8 @@
-#include "van/tcp/foreign_protocol.h"
-
 #include <string>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "van/tcp/tcp_conn.h"
 
 namespace leeway::van {
 namespace {

@@ -20,7 +20,6 @@
 #include "runtime/base/unique_fd.h"
 #include "runtime/loop/lifetime.h"
 #include "runtime/loop/loop.h"
-#include "van/done_list.h"
 #include "van/tcp/tcp_format.h"
 #include "van/tcp/tcp_receiver.h"
 #include "van/tcp/tcp_sender.h"
@@ -127,6 +126,11 @@ class TcpConn {
   bool in_flush_list_ = false;
   int receiving_ = 0;
 };
+
+// A FAILED_PRECONDITION status for a peer that does not speak Leeway's protocol, such as a web
+// browser, a health check or a tool of another release. It names HTTP, TLS or ZeroMQ if `first`
+// begins like them, and what to do. `first` has the bytes received so far, at least one.
+absl::Status ForeignProtocol(std::span<const std::byte> first);
 
 }  // namespace leeway::van
 

@@ -12,10 +12,10 @@
 #include "absl/time/clock.h"
 #include "runtime/base/unique_fd.h"
 #include "runtime/config/address.h"
-#include "van/frame_limits.h"
 #include "van/session/guest_meter.h"
 #include "van/testing/server_and_client.h"
 #include "van/testing/tcp_attacker.h"
+#include "van/transport.h"
 
 namespace leeway::van {
 namespace {

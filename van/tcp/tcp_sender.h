@@ -16,7 +16,6 @@
 
 #include "absl/status/status.h"
 #include "van/checksum.h"
-#include "van/done_list.h"
 #include "van/transport.h"
 
 namespace leeway::van {

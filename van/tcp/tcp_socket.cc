@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/descriptors.h"
 #include "runtime/base/status_macros.h"
-#include "van/accepting.h"
+#include "van/transport.h"
 
 namespace leeway::van {
 namespace {

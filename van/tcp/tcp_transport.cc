@@ -11,7 +11,7 @@
 #include "runtime/base/descriptors.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/log/log.h"
-#include "van/accepting.h"
+#include "van/session/session_van.h"
 #include "van/tcp/tcp_socket.h"
 
 namespace leeway::van {
@@ -261,6 +261,14 @@ void TcpTransport::PauseAccepting(std::size_t index, absl::Duration pause) {
   shared_.loop->After(pause, [this, index, alive = shared_.lifetime.watch()] {
     if (alive) WatchListener(index);
   });
+}
+
+std::unique_ptr<Factory> NewTcpFactory() {
+  return NewSessionFactory(
+      [](runtime::Loop* loop, const Limits& limits) {
+        return std::make_unique<TcpTransport>(loop, limits);
+      },
+      AnyTcpAddress);
 }
 
 }  // namespace leeway::van

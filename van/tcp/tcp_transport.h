@@ -83,6 +83,9 @@ class TcpTransport final : public Transport {
   bool flush_planned_ = false;
 };
 
+// The van over TCP alone. The loops of its vans must be runtime::RealLoop.
+std::unique_ptr<Factory> NewTcpFactory();
+
 }  // namespace leeway::van
 
 #endif  // LEEWAY_VAN_TCP_TCP_TRANSPORT_H_

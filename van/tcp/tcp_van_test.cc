@@ -1,6 +1,5 @@
 // Tests of the TCP transport alone: full system buffers, arrival of everything sent whatever the
 // sender does next, and handlers that run the loop.
-#include "van/tcp/tcp_van.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

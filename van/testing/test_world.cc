@@ -17,12 +17,9 @@
 #include "van/rdma/verbs/verbs.h"
 #include "van/session/session_van.h"
 #include "van/shm/shm_transport.h"
-#include "van/shm/shm_van.h"
 #include "van/sim/sim_transport.h"
 #include "van/tcp/tcp_transport.h"
-#include "van/tcp/tcp_van.h"
 #include "van/zmq/zmq_transport.h"
-#include "van/zmq/zmq_van.h"
 
 namespace leeway::van {
 namespace {
@@ -82,7 +79,7 @@ class ZmqWorld final : public RealWorld {
                                                                     : ZmqScheme::kInproc)) {}
   Factory* factory(int) override { return factory_.get(); }
   std::unique_ptr<Transport> NewTransport(int process, const Limits& limits) override {
-    return NewZmqTransport(context_, loop(process), limits);
+    return std::make_unique<ZmqTransport>(context_, loop(process), limits);
   }
 
  private:

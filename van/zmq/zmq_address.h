@@ -9,9 +9,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "van/address/tcp_address.h"
-#include "van/zmq/zmq_van.h"
 
 namespace leeway::van {
+
+enum class ZmqScheme { kTcp, kIpc, kInproc };
 
 struct ZmqAddress {
   ZmqScheme scheme = ZmqScheme::kTcp;

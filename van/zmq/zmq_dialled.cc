@@ -8,7 +8,7 @@
 #include "absl/strings/match.h"
 #include "runtime/base/status_macros.h"
 #include "van/address/tcp_address.h"
-#include "van/frame_limits.h"
+#include "van/transport.h"
 
 namespace leeway::van {
 

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/log/log.h"
-#include "van/done_list.h"
+#include "van/session/session_van.h"
 
 namespace leeway::van {
 namespace {
@@ -136,9 +136,26 @@ bool ZmqTransport::PollOwed() {
   return any;
 }
 
-std::unique_ptr<Transport> NewZmqTransport(std::shared_ptr<ZmqContext> context, runtime::Loop* loop,
-                                           const Limits& limits) {
-  return std::make_unique<ZmqTransport>(std::move(context), loop, limits);
+std::unique_ptr<Factory> NewZmqFactory(ZmqScheme scheme, int io_threads) {
+  return NewZmqFactoryOn(std::make_shared<ZmqContext>(io_threads), scheme);
+}
+
+std::unique_ptr<Factory> NewZmqFactoryOn(std::shared_ptr<ZmqContext> context, ZmqScheme scheme) {
+  return NewSessionFactory(
+      [context](runtime::Loop* loop, const Limits& limits) {
+        return std::make_unique<ZmqTransport>(context, loop, limits);
+      },
+      [context, scheme](absl::string_view host) {
+        if (scheme == ZmqScheme::kIpc) return absl::StrCat("ipc://", context->NewIpcPath());
+        if (scheme == ZmqScheme::kTcp) return AnyTcpAddress(host);
+        return absl::StrCat("inproc://leeway.", context->NextNumber());
+      },
+      [context] {
+        return context->get() != nullptr
+                   ? absl::OkStatus()
+                   : absl::UnavailableError(
+                         "ZeroMQ could not start (out of memory or file descriptors)");
+      });
 }
 
 }  // namespace leeway::van

@@ -39,11 +39,13 @@ class ZmqTransport final : public Transport {
   std::vector<std::pair<ConnId, absl::Status>> failed_dials_;
 };
 
-// Makes a factory on a shared context.
+// The van over ZeroMQ alone: tcp://, ipc:// and inproc://. Its vans share one ZeroMQ context;
+// inproc names are visible only within it. `scheme` is only that of AnyAddress: every van
+// understands all three. The loops of the vans must be runtime::RealLoop. `io_threads`: ZeroMQ's
+// own, at least 1.
+std::unique_ptr<Factory> NewZmqFactory(ZmqScheme scheme = ZmqScheme::kTcp, int io_threads = 1);
+// The same on a shared context.
 std::unique_ptr<Factory> NewZmqFactoryOn(std::shared_ptr<ZmqContext> context, ZmqScheme scheme);
-
-std::unique_ptr<Transport> NewZmqTransport(std::shared_ptr<ZmqContext> context, runtime::Loop* loop,
-                                           const Limits& limits);
 
 }  // namespace leeway::van
 

@@ -1,6 +1,4 @@
 // Tests of the zmq van alone: real sockets, invalid bytes on ports, socket files.
-#include "van/zmq/zmq_van.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -23,6 +21,7 @@
 #include "van/testing/server_and_client.h"
 #include "van/testing/test_processes.h"
 #include "van/zmq/zmq_address.h"
+#include "van/zmq/zmq_transport.h"
 
 namespace leeway::van {
 namespace {

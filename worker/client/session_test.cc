@@ -12,7 +12,7 @@
 #include "gtest/gtest.h"
 #include "runtime/log/log.h"
 #include "runtime/loop/real_loop.h"
-#include "van/zmq/zmq_van.h"
+#include "van/zmq/zmq_transport.h"
 #include "worker/client/client.h"
 #include "worker/testing/test_cluster.h"
 

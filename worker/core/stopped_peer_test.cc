@@ -24,7 +24,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/loop/real_loop.h"
-#include "van/zmq/zmq_van.h"
+#include "van/zmq/zmq_transport.h"
 #include "worker/client/client.h"
 #include "worker/testing/test_cluster.h"
 

@@ -8,7 +8,7 @@
 #include "proto/encoding/encoding.h"
 #include "runtime/base/format_duration.h"
 #include "runtime/log/log.h"
-#include "van/address/reason.h"
+#include "van/address/tcp_address.h"
 
 namespace leeway::worker {
 namespace {

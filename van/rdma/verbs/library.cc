@@ -16,8 +16,8 @@ namespace {
 constexpr char kVerbsFile[] = "libibverbs.so.1";
 constexpr char kCmFile[] = "librdmacm.so.1";
 
-// Looks up functions of one library, which stays open for good: what it has allocated and registered
-// stays in use. Remembers the first error.
+// Looks up functions of one library, which stays open for good: what it has allocated and
+// registered stays in use. Remembers the first error.
 class Symbols {
  public:
   explicit Symbols(const char* file)

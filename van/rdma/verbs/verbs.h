@@ -217,10 +217,10 @@ class Provider {
   virtual absl::Status Viable() const = 0;
 };
 
-// Makes the verbs of the system: libibverbs and librdmacm, loaded when they are first needed. Can be
-// made without library or device; Viable then says what is missing. After a fork, only the parent
-// may use objects that were made before. `path`: of all connections; if none can use it, Viable
-// says so.
+// Makes the verbs of the system: libibverbs and librdmacm, loaded when they are first needed. Can
+// be made without library or device; Viable then says what is missing. After a fork, only the
+// parent may use objects that were made before. `path`: of all connections; if none can use it,
+// Viable says so.
 std::unique_ptr<Provider> NewSystemProvider(const Path& path = {});
 
 // Verbs whose calls all fail with that reason: the substitute where Open has failed.

@@ -130,6 +130,12 @@ static_assert(sizeof(ShmGreeting) == 24);
 inline constexpr char kShmMagic[8] = {'L', 'W', 'Y', 's', 'h', 'm', '\r', '\n'};
 inline constexpr std::uint32_t kShmVersion = 2;
 
+// The INVALID_ARGUMENT status for a peer whose shared memory is malformed.
+template <class... Parts>
+absl::Status BrokenMemory(const Parts&... parts) {
+  return absl::InvalidArgumentError(absl::StrCat("its shared memory is malformed: ", parts...));
+}
+
 }  // namespace leeway::van
 
 #endif  // LEEWAY_VAN_SHM_MEMORY_SHM_FORMAT_H_
