@@ -12,7 +12,7 @@ set(leeway_worker_libraries
 set(leeway_server_libraries
     ps_data ps_data_state ps_replication ps_shard ps_shard_state ps_table ps_replication_log
     ps_checkpoint ps_consistency
-    ps_store_factory ps_store_dense ps_store_sparse ps_store ps_store_memory ps_updaters ps_kernels)
+    ps_store_factory ps_store_dense ps_store_sparse ps_store ps_store_memory ps_updaters)
 set(leeway_shared_libraries
     node checkpoint van_mixed van_rdma van_rdma_verbs van_shm van_shm_memory van_tcp van_zmq
     van_session van_address van compress compress_codecs compress_sparse compress_common compress_kernels

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "benchmark/benchmark.h"
-#include "ps/kernels/kernels.h"
+#include "compress/kernels/kernels.h"
 
-namespace leeway::ps {
+namespace leeway::compress {
 namespace {
 
 constexpr std::size_t kElements = 1 << 18;
@@ -28,7 +28,7 @@ void BM_Memcpy(benchmark::State& state) {
 
 template <class Stored>
 void BM_Sum(benchmark::State& state, Level level, std::size_t count) {
-  const auto sum = KernelsOf(level).Sum<Stored>();
+  const auto sum = KernelsOf(level).sum.Of<Stored>();
   const std::vector<std::vector<Stored>> arrays(kBlocks * count, std::vector<Stored>(kElements));
   std::vector<std::vector<ComputeOf<Stored>>> to(kBlocks,
                                                  std::vector<ComputeOf<Stored>>(kElements));
@@ -51,10 +51,10 @@ void BM_Halves(benchmark::State& state, Level level) {
   constexpr std::size_t kSize = 1 << 16;
   std::vector<Half> halves(kSize, Half(1.5f));
   std::vector<float> floats(kSize);
-  const auto& kernels = KernelsOf(level).Halves<Half>();
+  const auto& kernels = KernelsOf(level).halves.Of<Half>();
   for (auto _ : state) {
-    kernels.widen(halves.data(), kSize, floats.data());
-    kernels.narrow(floats.data(), kSize, halves.data());
+    kernels.decode(reinterpret_cast<const std::byte*>(halves.data()), kSize, floats.data());
+    kernels.narrow(floats.data(), kSize, reinterpret_cast<std::byte*>(halves.data()));
     benchmark::ClobberMemory();
   }
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(2 * kSize));
@@ -66,7 +66,7 @@ void BM_Update(benchmark::State& state, Level level, Update update) {
   constexpr std::size_t kSize = 1 << 14;
   std::vector<float> value(kSize, 1), gradient(kSize, 1e-3f), first(kSize), second(kSize);
   float* const slots[] = {first.data(), second.data()};
-  const UpdateKernels<float>& kernels = KernelsOf(level).Update<float>();
+  const UpdateKernels<float>& kernels = KernelsOf(level).update.Of<float>();
   for (auto _ : state) {
     update(kernels, {value.data(), gradient.data(), slots, kSize});
     benchmark::ClobberMemory();
@@ -123,4 +123,4 @@ void RegisterLevel(Level level) {
 }();
 
 }  // namespace
-}  // namespace leeway::ps
+}  // namespace leeway::compress

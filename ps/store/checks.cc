@@ -6,8 +6,8 @@
 #include <limits>
 
 #include "absl/container/flat_hash_map.h"
+#include "compress/kernels/kernels.h"
 #include "proto/messages/layout.h"
-#include "ps/kernels/kernels.h"
 #include "runtime/base/status_macros.h"
 
 namespace leeway::ps {
@@ -15,8 +15,8 @@ namespace {
 
 bool AllBelongHere(const StoreContext& context, std::span<const std::uint64_t> keys) {
   if (std::has_single_bit(context.num_shards)) {
-    return ChosenKernels().all_in_shard(keys.data(), keys.size(), context.num_shards - 1,
-                                        context.shard);
+    return compress::ChosenKernels().all_in_shard(keys.data(), keys.size(), context.num_shards - 1,
+                                                  context.shard);
   }
   return std::all_of(keys.begin(), keys.end(),
                      [&](std::uint64_t key) { return BelongsHere(context, key); });

@@ -6,15 +6,19 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "compress/kernels/kernels.h"
 #include "leeway/dtype.h"
-#include "ps/kernels/kernels.h"
 
 namespace leeway::ps {
+
+using compress::ComputeOf;
+using compress::kIsHalf;
 
 template <class Stored>
 void Load(const Stored* from, std::size_t size, ComputeOf<Stored>* to) {
   if constexpr (kIsHalf<Stored>) {
-    ChosenKernels().Halves<Stored>().widen(from, size, to);
+    compress::ChosenKernels().halves.Of<Stored>().decode(reinterpret_cast<const std::byte*>(from),
+                                                         size, to);
   } else {
     std::copy_n(from, size, to);
   }
@@ -23,7 +27,8 @@ void Load(const Stored* from, std::size_t size, ComputeOf<Stored>* to) {
 template <class Stored>
 void Store(const ComputeOf<Stored>* from, std::size_t size, Stored* to) {
   if constexpr (kIsHalf<Stored>) {
-    ChosenKernels().Halves<Stored>().narrow(from, size, to);
+    compress::ChosenKernels().halves.Of<Stored>().narrow(from, size,
+                                                         reinterpret_cast<std::byte*>(to));
   } else {
     std::copy_n(from, size, to);
   }

@@ -1,8 +1,8 @@
 #include "ps/store/shard_store.h"
 
 #include "absl/strings/str_cat.h"
+#include "compress/kernels/kernels.h"
 #include "compress/table_codec.h"
-#include "ps/kernels/kernels.h"
 #include "ps/store/checks.h"
 #include "ps/store/feedback.h"
 #include "ps/updaters/registry.h"
@@ -19,7 +19,7 @@ absl::Status OfTable(const TableSpec& spec, const absl::Status& status) {
 }
 
 template <class T>
-bool Any(NonFiniteKernel<T> kernel, std::span<const std::byte> values) {
+bool Any(compress::NonFiniteKernel<T> kernel, std::span<const std::byte> values) {
   return kernel(reinterpret_cast<const T*>(values.data()), values.size() / sizeof(T));
 }
 
@@ -62,16 +62,16 @@ absl::StatusOr<std::unique_ptr<Updater>> MakeUpdater(const TableSpec& spec) {
 }
 
 bool HasNonFinite(DType dtype, std::span<const std::byte> values) {
-  const Kernels::NonFinites& any = ChosenKernels().any_non_finite;
+  const auto& any = compress::ChosenKernels().any_non_finite;
   switch (dtype) {
     case DType::kFloat32:
-      return Any<float>(any.of_float, values);
+      return Any<float>(any.Of<float>(), values);
     case DType::kFloat64:
-      return Any<double>(any.of_double, values);
+      return Any<double>(any.Of<double>(), values);
     case DType::kFloat16:
-      return Any<Float16>(any.of_float16, values);
+      return Any<Float16>(any.Of<Float16>(), values);
     case DType::kBFloat16:
-      return Any<BFloat16>(any.of_bfloat16, values);
+      return Any<BFloat16>(any.Of<BFloat16>(), values);
     case DType::kInt32:
     case DType::kInt64:
       return false;

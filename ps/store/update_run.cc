@@ -35,7 +35,8 @@ const ComputeOf<Stored>* Combine(std::span<const Stored* const> pushes, std::siz
     }
   }
   const auto scale = static_cast<ComputeOf<Stored>>(1) / static_cast<ComputeOf<Stored>>(mean_of);
-  ChosenKernels().Sum<Stored>()(pushes.data(), pushes.size(), offset, size, scale, scratch);
+  compress::ChosenKernels().sum.Of<Stored>()(pushes.data(), pushes.size(), offset, size, scale,
+                                             scratch);
   return scratch;
 }
 

@@ -5,14 +5,21 @@
 #include <cmath>
 #include <cstdint>
 
+#include "compress/kernels/kernels.h"
 #include "leeway/updater.h"
-#include "ps/kernels/kernels.h"
 
 namespace leeway::ps {
 
+using compress::AdagradTerms;
+using compress::AdamTerms;
+using compress::FtrlTerms;
+using compress::MomentumTerms;
+using compress::RmspropTerms;
+using compress::SgdTerms;
+
 // An updater for floating-point tables. `Derived` has
 //     template <class T> void Run(const UpdateRun<T>& run) const;
-// which works out the terms of this update; the loop over the elements is one of ps/kernels.
+// which works out the terms of this update; the loop over the elements is one of compress/kernels.
 template <class Derived>
 class FloatUpdater : public Updater {
  public:
@@ -45,12 +52,12 @@ double RateOf(const UpdateRun<T>& run, double default_rate) {
 }
 
 template <class T>
-const UpdateKernels<T>& UpdatesOf() {
-  return ChosenKernels().Update<T>();
+const compress::UpdateKernels<T>& UpdatesOf() {
+  return compress::ChosenKernels().update.Of<T>();
 }
 
 template <class T>
-Elements<T> ElementsOf(const UpdateRun<T>& run) {
+compress::Elements<T> ElementsOf(const UpdateRun<T>& run) {
   return {.value = run.value, .gradient = run.gradient, .state = run.state, .size = run.size};
 }
 

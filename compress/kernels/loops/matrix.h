@@ -5,62 +5,46 @@
 
 #include <cstddef>
 
+#include "compress/kernels/loops/vectors.h"
 #include "compress/kernels/matrix_kernels.h"
-
-#define LEEWAY_MATRIX_INLINE inline __attribute__((always_inline))
 
 namespace leeway::compress {
 namespace {
 
-#if defined(LEEWAY_ONE_AT_A_TIME)
-constexpr std::size_t kMatrixVectorBytes = 4;
-#elif defined(__AVX2__)
-constexpr std::size_t kMatrixVectorBytes = 32;
-#else
-constexpr std::size_t kMatrixVectorBytes = 16;
-#endif
-constexpr std::size_t kMatrixWidth = kMatrixVectorBytes / sizeof(float);
 constexpr std::size_t kMatrixLanes = 16;  // partial sums of an inner product
-constexpr std::size_t kMatrixVectors = kMatrixLanes / kMatrixWidth;
+constexpr std::size_t kMatrixVectors = kMatrixLanes / kLanes<float>;
 constexpr std::size_t kMatrixStretch = 4096;  // products that are summed up in float
 constexpr std::size_t kMatrixDoubles = 8;     // partial sums of an inner product in double
 constexpr float kMatrixLargest = __FLT_MAX__;
 
-typedef float MatrixVector __attribute__((vector_size(kMatrixVectorBytes)));
-typedef float MatrixVectorAnywhere
-    __attribute__((vector_size(kMatrixVectorBytes), aligned(1), may_alias));
-
-LEEWAY_MATRIX_INLINE MatrixVector MatrixRead(const void* from) {
-  return *static_cast<const MatrixVectorAnywhere*>(from);
+LEEWAY_INLINE Vector<float> MatrixRead(const void* from) {
+  return Read(static_cast<const float*>(from));
 }
 // The float with that index, at any address.
-LEEWAY_MATRIX_INLINE float MatrixReadOne(const void* from, std::size_t number) {
+LEEWAY_INLINE float MatrixReadOne(const void* from, std::size_t number) {
   float value;
   __builtin_memcpy(&value, static_cast<const char*>(from) + number * sizeof(value), sizeof(value));
   return value;
-}
-LEEWAY_MATRIX_INLINE void MatrixWrite(MatrixVector values, float* to) {
-  *reinterpret_cast<MatrixVectorAnywhere*>(to) = values;
 }
 
 // Of one row with `Count` columns of Q, which are `columns` apart; `size` ≤ kMatrixStretch.
 template <std::size_t Count>
 inline void AddInnerProducts(const float* row, const float* q, std::size_t columns,
                              std::size_t size, double* sums) {
-  MatrixVector lanes[Count][kMatrixVectors] = {};
+  Vector<float> lanes[Count][kMatrixVectors] = {};
   std::size_t j = 0;
   for (; j + kMatrixLanes <= size; j += kMatrixLanes) {
     for (std::size_t v = 0; v < kMatrixVectors; ++v) {
-      const MatrixVector values = MatrixRead(row + j + v * kMatrixWidth);
+      const Vector<float> values = MatrixRead(row + j + v * kLanes<float>);
       for (std::size_t k = 0; k < Count; ++k) {
-        lanes[k][v] += values * MatrixRead(q + k * columns + j + v * kMatrixWidth);
+        lanes[k][v] += values * MatrixRead(q + k * columns + j + v * kLanes<float>);
       }
     }
   }
   for (std::size_t k = 0; k < Count; ++k) {
     float parts[kMatrixLanes];
     for (std::size_t v = 0; v < kMatrixVectors; ++v) {
-      MatrixWrite(lanes[k][v], parts + v * kMatrixWidth);
+      Write(parts + v * kLanes<float>, lanes[k][v]);
     }
     for (std::size_t rest = j; rest < size; ++rest) {
       parts[rest - j] += row[rest] * q[k * columns + rest];
@@ -157,64 +141,63 @@ inline void MatrixOrthonormalise(double* p, std::size_t rows, std::size_t rank) 
   }
 }
 
-LEEWAY_MATRIX_INLINE float MatrixClamped(float value) {
+LEEWAY_INLINE float MatrixClamped(float value) {
   value = value > kMatrixLargest ? kMatrixLargest : value;
   return value < -kMatrixLargest ? -kMatrixLargest : value;
 }
-LEEWAY_MATRIX_INLINE MatrixVector MatrixClamped(MatrixVector values) {
-  const MatrixVector largest = kMatrixLargest - MatrixVector{};
+LEEWAY_INLINE Vector<float> MatrixClamped(Vector<float> values) {
+  const Vector<float> largest = kMatrixLargest - Vector<float>{};
   values = values > largest ? largest : values;
   return values < -largest ? -largest : values;
 }
 
 // Computes one row of scale × P·Qᵀ and passes it to `write`.
 template <class Write>
-LEEWAY_MATRIX_INLINE void ProductRow(const float* weights, const std::byte* q, std::size_t columns,
-                                     std::size_t size, std::size_t rank, float scale, Write write) {
+LEEWAY_INLINE void ProductRow(const float* weights, const std::byte* q, std::size_t columns,
+                              std::size_t size, std::size_t rank, float scale, Write write) {
   std::size_t j = 0;
   for (; j + kMatrixLanes <= size; j += kMatrixLanes) {
-    MatrixVector sums[kMatrixVectors];
+    Vector<float> sums[kMatrixVectors];
     for (std::size_t v = 0; v < kMatrixVectors; ++v) {
-      sums[v] = weights[0] * MatrixRead(q + (j + v * kMatrixWidth) * sizeof(float));
+      sums[v] = weights[0] * MatrixRead(q + (j + v * kLanes<float>)*sizeof(float));
     }
     for (std::size_t k = 1; k < rank; ++k) {
       for (std::size_t v = 0; v < kMatrixVectors; ++v) {
-        sums[v] +=
-            weights[k] * MatrixRead(q + (k * columns + j + v * kMatrixWidth) * sizeof(float));
+        sums[v] += weights[k] * MatrixRead(q + (k * columns + j + v * kLanes<float>)*sizeof(float));
       }
     }
     for (std::size_t v = 0; v < kMatrixVectors; ++v) {
-      write.Vector(j + v * kMatrixWidth, MatrixClamped(scale * sums[v]));
+      write.WriteVector(j + v * kLanes<float>, MatrixClamped(scale * sums[v]));
     }
   }
   for (; j < size; ++j) {
     float sum = weights[0] * MatrixReadOne(q, j);
     for (std::size_t k = 1; k < rank; ++k) sum += weights[k] * MatrixReadOne(q, k * columns + j);
-    write.One(j, MatrixClamped(scale * sum));
+    write.WriteOne(j, MatrixClamped(scale * sum));
   }
 }
 
 struct MatrixStore {
   float* to;
-  LEEWAY_MATRIX_INLINE MatrixStore From(std::size_t at) const { return {to + at}; }
-  LEEWAY_MATRIX_INLINE void Vector(std::size_t at, MatrixVector values) const {
-    MatrixWrite(values, to + at);
+  LEEWAY_INLINE MatrixStore From(std::size_t at) const { return {to + at}; }
+  LEEWAY_INLINE void WriteVector(std::size_t at, Vector<float> values) const {
+    Write(to + at, values);
   }
-  LEEWAY_MATRIX_INLINE void One(std::size_t at, float value) const { to[at] = value; }
+  LEEWAY_INLINE void WriteOne(std::size_t at, float value) const { to[at] = value; }
 };
 struct MatrixAdd {
   float* to;
   float factor;
-  LEEWAY_MATRIX_INLINE MatrixAdd From(std::size_t at) const { return {to + at, factor}; }
-  LEEWAY_MATRIX_INLINE void Vector(std::size_t at, MatrixVector values) const {
-    MatrixWrite(MatrixRead(to + at) + factor * values, to + at);
+  LEEWAY_INLINE MatrixAdd From(std::size_t at) const { return {to + at, factor}; }
+  LEEWAY_INLINE void WriteVector(std::size_t at, Vector<float> values) const {
+    Write(to + at, Read(to + at) + factor * values);
   }
-  LEEWAY_MATRIX_INLINE void One(std::size_t at, float value) const { to[at] += factor * value; }
+  LEEWAY_INLINE void WriteOne(std::size_t at, float value) const { to[at] += factor * value; }
 };
 
 template <class Write>
-LEEWAY_MATRIX_INLINE void ProductRows(const void* p, const void* q, MatrixShape shape,
-                                      std::size_t rank, float scale, Write write) {
+LEEWAY_INLINE void ProductRows(const void* p, const void* q, MatrixShape shape, std::size_t rank,
+                               float scale, Write write) {
   const std::size_t columns = shape.columns, rows = shape.rows;
   for (std::size_t i = 0; i < rows; ++i) {
     float weights[kRankMax];

@@ -2,9 +2,9 @@
 #include <string>
 #include <vector>
 
+#include "compress/kernels/kernels.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ps/kernels/kernels.h"
 #include "ps/store/elements.h"
 #include "ps/store/testing/store_test_util.h"
 #include "ps/updaters/registry.h"
@@ -71,7 +71,7 @@ std::vector<std::vector<std::byte>> Sparse(const TableSpec& spec) {
 template <class Stored>
 class OnEveryLevel : public testing::Test {
  protected:
-  ~OnEveryLevel() override { ChooseLevel(LevelsHere().back()); }
+  ~OnEveryLevel() override { compress::ChooseLevel(compress::LevelsHere().back()); }
 };
 using EveryType = testing::Types<float, double, Float16, BFloat16, std::int32_t, std::int64_t>;
 TYPED_TEST_SUITE(OnEveryLevel, EveryType);
@@ -88,11 +88,11 @@ TYPED_TEST(OnEveryLevel, AShardHoldsTheSameBits) {
       ++compared;
       if (!std::is_integral_v<TypeParam> && name != "assign") spec.aggregate = Aggregate::kMean;
       std::vector<std::vector<std::byte>> expected;
-      for (const Level level : LevelsHere()) {
-        ChooseLevel(level);
+      for (const compress::Level level : compress::LevelsHere()) {
+        compress::ChooseLevel(level);
         const auto found =
             spec.kind == TableKind::kDense ? Dense<TypeParam>(spec) : Sparse<TypeParam>(spec);
-        if (level == Level::kScalar) expected = found;
+        if (level == compress::Level::kScalar) expected = found;
         EXPECT_FALSE(found.empty());
         EXPECT_TRUE(found == expected) << name << ", " << Name(level);
       }

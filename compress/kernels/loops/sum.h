@@ -5,35 +5,35 @@
 // by itself, but keeps too few lines of each under way where memory answers late (as on a machine
 // whose last cache is shared with others), and begins anew on each page. Where memory answers at
 // once the prefetches cost nothing.
-#ifndef LEEWAY_PS_KERNELS_LOOPS_SUM_H_
-#define LEEWAY_PS_KERNELS_LOOPS_SUM_H_
+#ifndef LEEWAY_COMPRESS_KERNELS_LOOPS_SUM_H_
+#define LEEWAY_COMPRESS_KERNELS_LOOPS_SUM_H_
 
 #include <cstddef>
 #include <cstdint>
 
-#include "ps/kernels/kernels.h"
-#include "ps/kernels/loops/halves.h"
-#include "ps/kernels/loops/vectors.h"
+#include "compress/kernels/loops/halves.h"
+#include "compress/kernels/loops/vectors.h"
+#include "compress/kernels/update_kernels.h"
 
-namespace leeway::ps {
+namespace leeway::compress {
 namespace {
 
 template <class Stored>
-using SumOf = typename AddedAs<ComputeOf<Stored>>::Type;
+using SummedAs = typename AddedAs<ComputeOf<Stored>>::Type;
 
 template <class Stored>
-LEEWAY_INLINE SumOf<Stored> One(const Stored* from) {
+LEEWAY_INLINE SummedAs<Stored> One(const Stored* from) {
   if constexpr (kIsHalf<Stored>) {
-    return Widen(*from);
+    return FormatOf<Stored>::Widen(from->bits);
   } else {
-    return static_cast<SumOf<Stored>>(*from);
+    return static_cast<SummedAs<Stored>>(*from);
   }
 }
 
 template <class Stored>
 LEEWAY_INLINE void SumOne(const Stored* const* from, std::size_t count, std::size_t at,
                           ComputeOf<Stored> scale, ComputeOf<Stored>* to) {
-  SumOf<Stored> sum = One(from[0] + at);
+  SummedAs<Stored> sum = One(from[0] + at);
   for (std::size_t k = 1; k < count; ++k) sum += One(from[k] + at);
   if constexpr (!std::is_integral_v<Stored>) sum *= scale;
   *to = static_cast<ComputeOf<Stored>>(sum);
@@ -50,11 +50,11 @@ void Sum(const Stored* const* from, std::size_t count, std::size_t first, std::s
 #else
 
 template <class Stored>
-LEEWAY_INLINE Vector<SumOf<Stored>> OneVector(const Stored* from) {
+LEEWAY_INLINE Vector<SummedAs<Stored>> OneVector(const Stored* from) {
   if constexpr (kIsHalf<Stored>) {
-    return WidenVector(from);
+    return FormatOf<Stored>::WidenVector(from);
   } else {
-    return Read(reinterpret_cast<const SumOf<Stored>*>(from));
+    return Read(reinterpret_cast<const SummedAs<Stored>*>(from));
   }
 }
 
@@ -67,7 +67,7 @@ LEEWAY_INLINE void FetchAhead(const Stored* from) {
   constexpr std::size_t kLine = 64;
   const std::uintptr_t ahead = reinterpret_cast<std::uintptr_t>(from) + kSumAhead;
 #pragma GCC unroll 8
-  for (std::size_t at = 0; at < vectors * kLanes<SumOf<Stored>> * sizeof(Stored); at += kLine) {
+  for (std::size_t at = 0; at < vectors * kLanes<SummedAs<Stored>> * sizeof(Stored); at += kLine) {
     __builtin_prefetch(reinterpret_cast<const void*>(ahead + at));
   }
 }
@@ -75,8 +75,8 @@ LEEWAY_INLINE void FetchAhead(const Stored* from) {
 template <int vectors, class Stored>
 LEEWAY_INLINE void SumVectors(const Stored* const* from, std::size_t count, std::size_t at,
                               ComputeOf<Stored> scale, ComputeOf<Stored>* to) {
-  constexpr std::size_t lanes = kLanes<SumOf<Stored>>;
-  Vector<SumOf<Stored>> sum[vectors];
+  constexpr std::size_t lanes = kLanes<SummedAs<Stored>>;
+  Vector<SummedAs<Stored>> sum[vectors];
 #pragma GCC unroll 8
   for (int v = 0; v < vectors; ++v) sum[v] = OneVector(from[0] + at + v * lanes);
   FetchAhead<vectors>(from[0] + at);
@@ -89,14 +89,14 @@ LEEWAY_INLINE void SumVectors(const Stored* const* from, std::size_t count, std:
 #pragma GCC unroll 8
   for (int v = 0; v < vectors; ++v) {
     if constexpr (!std::is_integral_v<Stored>) sum[v] *= scale;
-    Write(reinterpret_cast<SumOf<Stored>*>(to) + v * lanes, sum[v]);
+    Write(reinterpret_cast<SummedAs<Stored>*>(to) + v * lanes, sum[v]);
   }
 }
 
 template <class Stored>
 void Sum(const Stored* const* from, std::size_t count, std::size_t first, std::size_t size,
          ComputeOf<Stored> scale, ComputeOf<Stored>* to) {
-  constexpr std::size_t lanes = kLanes<SumOf<Stored>>;
+  constexpr std::size_t lanes = kLanes<SummedAs<Stored>>;
   std::size_t i = 0;
   for (; i + kVectorsAtOnce * lanes <= size; i += kVectorsAtOnce * lanes) {
     SumVectors<kVectorsAtOnce>(from, count, first + i, scale, to + i);
@@ -108,6 +108,6 @@ void Sum(const Stored* const* from, std::size_t count, std::size_t first, std::s
 #endif
 
 }  // namespace
-}  // namespace leeway::ps
+}  // namespace leeway::compress
 
-#endif  // LEEWAY_PS_KERNELS_LOOPS_SUM_H_
+#endif  // LEEWAY_COMPRESS_KERNELS_LOOPS_SUM_H_

@@ -1,13 +1,13 @@
 // The check that keys lie in a shard: proto::ShardOfKey of each, in a form that vectorises.
-#ifndef LEEWAY_PS_KERNELS_LOOPS_IN_SHARD_H_
-#define LEEWAY_PS_KERNELS_LOOPS_IN_SHARD_H_
+#ifndef LEEWAY_COMPRESS_KERNELS_LOOPS_IN_SHARD_H_
+#define LEEWAY_COMPRESS_KERNELS_LOOPS_IN_SHARD_H_
 
 #include <cstddef>
 #include <cstdint>
 
-#include "ps/kernels/loops/vectors.h"
+#include "compress/kernels/loops/vectors.h"
 
-namespace leeway::ps {
+namespace leeway::compress {
 namespace {
 
 // As runtime::MixKey.
@@ -45,6 +45,6 @@ bool AllInShard(const std::uint64_t* keys, std::size_t size, std::uint64_t mask,
 }
 
 }  // namespace
-}  // namespace leeway::ps
+}  // namespace leeway::compress
 
-#endif  // LEEWAY_PS_KERNELS_LOOPS_IN_SHARD_H_
+#endif  // LEEWAY_COMPRESS_KERNELS_LOOPS_IN_SHARD_H_

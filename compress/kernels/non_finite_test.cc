@@ -4,21 +4,12 @@
 #include <utility>
 #include <vector>
 
+#include "compress/kernels/kernels.h"
+#include "compress/kernels/testing/hard_values.h"
 #include "gtest/gtest.h"
-#include "ps/kernels/kernels.h"
-#include "ps/kernels/testing/hard_values.h"
 
-namespace leeway::ps {
+namespace leeway::compress {
 namespace {
-
-template <class T>
-NonFiniteKernel<T> KernelOf(Level level) {
-  const Kernels::NonFinites& any = KernelsOf(level).any_non_finite;
-  if constexpr (std::is_same_v<T, float>) return any.of_float;
-  if constexpr (std::is_same_v<T, double>) return any.of_double;
-  if constexpr (std::is_same_v<T, Float16>) return any.of_float16;
-  if constexpr (std::is_same_v<T, BFloat16>) return any.of_bfloat16;
-}
 
 template <class T>
 class NonFiniteOf : public testing::Test {};
@@ -39,7 +30,7 @@ TYPED_TEST(NonFiniteOf, IsFoundAtEveryPosition) {
   for (const std::size_t size : {1, 2, 31, 63, 64, 65, 127, 128, 129, 700, 1300, 2600}) {
     std::vector<TypeParam> values(size, TypeParam(-1.5f));
     for (const Level level : LevelsHere()) {
-      const auto any = KernelOf<TypeParam>(level);
+      const auto any = KernelsOf(level).any_non_finite.Of<TypeParam>();
       EXPECT_FALSE(any(values.data(), 0));
       EXPECT_FALSE(any(values.data(), size));
       for (std::size_t i = 0; i < size; ++i) {
@@ -56,12 +47,15 @@ TYPED_TEST(NonFiniteOf, AllLevelsSayTheSame) {
   runtime::Random random(1);
   for (int round = 0; round < 2000; ++round) {
     const std::vector<TypeParam> values = HardValues<TypeParam>(random.Below(8), random);
-    const bool expected = KernelOf<TypeParam>(Level::kScalar)(values.data(), values.size());
+    const bool expected =
+        KernelsOf(Level::kScalar).any_non_finite.Of<TypeParam>()(values.data(), values.size());
     for (const Level level : LevelsHere()) {
-      ASSERT_EQ(KernelOf<TypeParam>(level)(values.data(), values.size()), expected) << Name(level);
+      ASSERT_EQ(KernelsOf(level).any_non_finite.Of<TypeParam>()(values.data(), values.size()),
+                expected)
+          << Name(level);
     }
   }
 }
 
 }  // namespace
-}  // namespace leeway::ps
+}  // namespace leeway::compress

@@ -2,16 +2,16 @@
 //
 // A number is not finite when its exponent is all ones: then, and only then, adding one to the
 // exponent carries into the sign bit. Integer operations alone, so that it vectorises.
-#ifndef LEEWAY_PS_KERNELS_LOOPS_NON_FINITE_H_
-#define LEEWAY_PS_KERNELS_LOOPS_NON_FINITE_H_
+#ifndef LEEWAY_COMPRESS_KERNELS_LOOPS_NON_FINITE_H_
+#define LEEWAY_COMPRESS_KERNELS_LOOPS_NON_FINITE_H_
 
 #include <cstddef>
 #include <cstdint>
 
+#include "compress/kernels/loops/vectors.h"
 #include "leeway/dtype.h"
-#include "ps/kernels/loops/vectors.h"
 
-namespace leeway::ps {
+namespace leeway::compress {
 namespace {
 
 template <class T>
@@ -74,6 +74,6 @@ bool AnyNonFinite(const T* from, std::size_t size) {
 }
 
 }  // namespace
-}  // namespace leeway::ps
+}  // namespace leeway::compress
 
-#endif  // LEEWAY_PS_KERNELS_LOOPS_NON_FINITE_H_
+#endif  // LEEWAY_COMPRESS_KERNELS_LOOPS_NON_FINITE_H_

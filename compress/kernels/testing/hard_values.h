@@ -1,6 +1,6 @@
 // Values at which arithmetic goes wrong, for tests, and a comparison under which NaNs are equal.
-#ifndef LEEWAY_PS_KERNELS_TESTING_HARD_VALUES_H_
-#define LEEWAY_PS_KERNELS_TESTING_HARD_VALUES_H_
+#ifndef LEEWAY_COMPRESS_KERNELS_TESTING_HARD_VALUES_H_
+#define LEEWAY_COMPRESS_KERNELS_TESTING_HARD_VALUES_H_
 
 #include <cmath>
 #include <cstring>
@@ -8,11 +8,11 @@
 #include <type_traits>
 #include <vector>
 
+#include "compress/kernels/kernels.h"
 #include "leeway/dtype.h"
-#include "ps/kernels/kernels.h"
 #include "runtime/base/random.h"
 
-namespace leeway::ps {
+namespace leeway::compress {
 
 // Runs of elements that kernels are tried on.
 inline constexpr std::size_t kSizeMax = 200;
@@ -68,6 +68,6 @@ bool Same(T a, T b) {
   }
 }
 
-}  // namespace leeway::ps
+}  // namespace leeway::compress
 
-#endif  // LEEWAY_PS_KERNELS_TESTING_HARD_VALUES_H_
+#endif  // LEEWAY_COMPRESS_KERNELS_TESTING_HARD_VALUES_H_

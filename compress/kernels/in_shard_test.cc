@@ -2,12 +2,12 @@
 #include <utility>
 #include <vector>
 
+#include "compress/kernels/kernels.h"
 #include "gtest/gtest.h"
 #include "proto/messages/layout.h"
-#include "ps/kernels/kernels.h"
 #include "runtime/base/random.h"
 
-namespace leeway::ps {
+namespace leeway::compress {
 namespace {
 
 std::vector<std::uint64_t> KeysIn(std::uint32_t shard, std::uint32_t num_shards, std::size_t size,
@@ -51,4 +51,4 @@ TEST(InShardTest, AllKeysBelongToTheOnlyShard) {
 }
 
 }  // namespace
-}  // namespace leeway::ps
+}  // namespace leeway::compress

@@ -3,11 +3,11 @@
 #include <string>
 #include <vector>
 
+#include "compress/kernels/kernels.h"
+#include "compress/kernels/testing/hard_values.h"
 #include "gtest/gtest.h"
-#include "ps/kernels/kernels.h"
-#include "ps/kernels/testing/hard_values.h"
 
-namespace leeway::ps {
+namespace leeway::compress {
 namespace {
 
 template <class T>
@@ -68,10 +68,10 @@ struct Arrays {
   Arrays Updated(Level level, const UpdateWith<T>& update) const {
     Arrays after = *this;
     T* const state[] = {after.arrays[1].data() + start, after.arrays[2].data() + start};
-    update(KernelsOf(level).Update<T>(), {.value = after.arrays[0].data() + start,
-                                          .gradient = after.arrays[3].data() + start,
-                                          .state = state,
-                                          .size = size});
+    update(KernelsOf(level).update.Of<T>(), {.value = after.arrays[0].data() + start,
+                                             .gradient = after.arrays[3].data() + start,
+                                             .state = state,
+                                             .size = size});
     return after;
   }
 };
@@ -109,4 +109,4 @@ TYPED_TEST(UpdatesOfType, AllLevelsGiveTheSameBits) {
 }
 
 }  // namespace
-}  // namespace leeway::ps
+}  // namespace leeway::compress

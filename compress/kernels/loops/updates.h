@@ -1,20 +1,20 @@
 // The updates of the built-in updaters over a run of elements: plain loops over pointers that do
 // not overlap, so that the compiler vectorises them.
-#ifndef LEEWAY_PS_KERNELS_LOOPS_UPDATES_H_
-#define LEEWAY_PS_KERNELS_LOOPS_UPDATES_H_
+#ifndef LEEWAY_COMPRESS_KERNELS_LOOPS_UPDATES_H_
+#define LEEWAY_COMPRESS_KERNELS_LOOPS_UPDATES_H_
 
 #include <cstddef>
 
-#include "ps/kernels/loops/vectors.h"
-#include "ps/kernels/update_terms.h"
+#include "compress/kernels/loops/vectors.h"
+#include "compress/kernels/update_kernels.h"
 
-namespace leeway::ps {
+namespace leeway::compress {
 namespace {
 
 LEEWAY_INLINE float Root(float x) { return __builtin_sqrtf(x); }
 LEEWAY_INLINE double Root(double x) { return __builtin_sqrt(x); }
-LEEWAY_INLINE float Magnitude(float x) { return __builtin_fabsf(x); }
-LEEWAY_INLINE double Magnitude(double x) { return __builtin_fabs(x); }
+LEEWAY_INLINE float Absolute(float x) { return __builtin_fabsf(x); }
+LEEWAY_INLINE double Absolute(double x) { return __builtin_fabs(x); }
 LEEWAY_INLINE float WithSignOf(float x, float sign) { return __builtin_copysignf(x, sign); }
 LEEWAY_INLINE double WithSignOf(double x, double sign) { return __builtin_copysign(x, sign); }
 
@@ -147,11 +147,25 @@ void Ftrl(const FtrlTerms<T>& terms, const Elements<T>& run) {
     const T shrunk = z[i] - WithSignOf(by.l1, z[i]);
     // With β = λ₂ = 0 and no gradient yet the divisor is 0, and so is z.
     const T divisor = (by.beta + root) / by.alpha + by.l2;
-    w[i] = Magnitude(z[i]) <= by.l1 ? T{0} : -shrunk / divisor;
+    w[i] = Absolute(z[i]) <= by.l1 ? T{0} : -shrunk / divisor;
   }
 }
 
-}  // namespace
-}  // namespace leeway::ps
+template <class T>
+constexpr UpdateKernels<T> kUpdateLoops = {.add = Add<T>};
 
-#endif  // LEEWAY_PS_KERNELS_LOOPS_UPDATES_H_
+template <std::floating_point T>
+constexpr UpdateKernels<T> kUpdateLoops<T> = {.add = Add<T>,
+                                              .sgd = Sgd<T>,
+                                              .momentum = Momentum<T>,
+                                              .nesterov = Nesterov<T>,
+                                              .adagrad = Adagrad<T>,
+                                              .rmsprop = Rmsprop<T>,
+                                              .adam = Adam<T>,
+                                              .adamw = AdamW<T>,
+                                              .ftrl = Ftrl<T>};
+
+}  // namespace
+}  // namespace leeway::compress
+
+#endif  // LEEWAY_COMPRESS_KERNELS_LOOPS_UPDATES_H_

@@ -1,11 +1,11 @@
 #include <vector>
 
+#include "compress/kernels/kernels.h"
+#include "compress/kernels/testing/hard_values.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ps/kernels/kernels.h"
-#include "ps/kernels/testing/hard_values.h"
 
-namespace leeway::ps {
+namespace leeway::compress {
 namespace {
 
 template <class T>
@@ -24,7 +24,8 @@ struct Summed {
     std::vector<const Stored*> from;
     for (const std::vector<Stored>& array : arrays) from.push_back(array.data());
     std::vector<ComputeOf<Stored>> to(start + size + kGuard, 7);
-    KernelsOf(level).Sum<Stored>()(from.data(), from.size(), first, size, scale, to.data() + start);
+    KernelsOf(level).sum.Of<Stored>()(from.data(), from.size(), first, size, scale,
+                                      to.data() + start);
     return to;
   }
 };
@@ -114,4 +115,4 @@ TEST(SumOfHalves, IsAFloat) {
 }
 
 }  // namespace
-}  // namespace leeway::ps
+}  // namespace leeway::compress

@@ -4,12 +4,12 @@
 #include <limits>
 #include <vector>
 
+#include "compress/kernels/kernels.h"
+#include "compress/kernels/testing/hard_values.h"
 #include "gtest/gtest.h"
-#include "ps/kernels/kernels.h"
-#include "ps/kernels/testing/hard_values.h"
 #include "runtime/base/random.h"
 
-namespace leeway::ps {
+namespace leeway::compress {
 namespace {
 
 template <class Half>
@@ -20,14 +20,16 @@ TYPED_TEST_SUITE(Halves, HalfTypes);
 template <class Half>
 std::vector<float> Widened(Level level, const std::vector<Half>& halves) {
   std::vector<float> floats(halves.size());
-  KernelsOf(level).Halves<Half>().widen(halves.data(), halves.size(), floats.data());
+  KernelsOf(level).halves.Of<Half>().decode(reinterpret_cast<const std::byte*>(halves.data()),
+                                            halves.size(), floats.data());
   return floats;
 }
 
 template <class Half>
 std::vector<Half> Narrowed(Level level, const std::vector<float>& floats) {
   std::vector<Half> halves(floats.size());
-  KernelsOf(level).Halves<Half>().narrow(floats.data(), floats.size(), halves.data());
+  KernelsOf(level).halves.Of<Half>().narrow(floats.data(), floats.size(),
+                                            reinterpret_cast<std::byte*>(halves.data()));
   return halves;
 }
 
@@ -121,11 +123,11 @@ TYPED_TEST(Halves, AnyLengthAnywhere) {
     const auto halves = HardValues<TypeParam>(start + size, random);
     const auto floats = HardValues<float>(start + size, random);
     for (const Level level : LevelsHere()) {
-      const auto& kernels = KernelsOf(level).Halves<TypeParam>();
+      const auto& kernels = KernelsOf(level).halves.Of<TypeParam>();
       std::vector<float> wide(size + 1, 7);
       std::vector<TypeParam> narrow(size + 1, TypeParam(7));
-      kernels.widen(halves.data() + start, size, wide.data());
-      kernels.narrow(floats.data() + start, size, narrow.data());
+      kernels.decode(reinterpret_cast<const std::byte*>(halves.data() + start), size, wide.data());
+      kernels.narrow(floats.data() + start, size, reinterpret_cast<std::byte*>(narrow.data()));
       for (std::size_t i = 0; i < size; ++i) {
         ASSERT_TRUE(Same(wide[i], static_cast<float>(halves[start + i]))) << Name(level);
         ASSERT_TRUE(Same(narrow[i], TypeParam(floats[start + i]))) << Name(level);
@@ -137,4 +139,4 @@ TYPED_TEST(Halves, AnyLengthAnywhere) {
 }
 
 }  // namespace
-}  // namespace leeway::ps
+}  // namespace leeway::compress
