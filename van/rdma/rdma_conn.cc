@@ -49,9 +49,7 @@ absl::Status RdmaConn::Prepare() {
                                      .frame_bytes_max = kGuestFrameBytesMax,
                                      .payload_frames_max = 0},
       sizes, [notify = shared_->notify, conn = id] { notify(conn); });
-  LEEWAY_RETURN_IF_ERROR(port().Add(connection_->queue_pair(), this));
-  has_port_ = true;
-  return absl::OkStatus();
+  return port().Add(connection_->queue_pair(), this);
 }
 
 void RdmaConn::OnResolved() {
@@ -207,8 +205,10 @@ void RdmaConn::Shut() {
   stage_ = Stage::kShut;
   closed_ = true;
   NoLongerStranger();
-  if (has_port_) port().Remove(connection_->queue_pair());
-  if (receiver_ != nullptr) receiver_->grants().EndAll();
+  if (receiver_ != nullptr) {
+    port().Remove(connection_->queue_pair());
+    receiver_->grants().EndAll();
+  }
   if (sender_ != nullptr) connection_->Disconnect();
   shared_->remains.push_back(
       {std::move(connection_), std::move(sender_), std::move(receiver_),

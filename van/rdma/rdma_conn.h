@@ -127,7 +127,6 @@ class RdmaConn {
   bool no_handshake_ = false;
   bool closed_ = false;
   bool stranger_ = false;
-  bool has_port_ = false;
   bool in_pump_list_ = false;
 };
 

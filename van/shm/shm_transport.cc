@@ -38,7 +38,7 @@ ShmTransport::ShmTransport(runtime::Loop* loop, const Limits& limits, const ShmS
 ShmTransport::~ShmTransport() {
   shared_.lifetime.End();
   runtime::SharedMemory::Forget(freed_listener_);
-  if (shared_.events != nullptr && shared_.epoll) shared_.loop->RemoveSource(&source_);
+  if (shared_.events != nullptr && shared_.epoll) shared_.loop->RemoveSource(this);
   listeners_.clear();
   for (auto& conn : conns_) conn->Close();
   FlushBriefly();
@@ -48,7 +48,7 @@ ShmTransport::~ShmTransport() {
 
 void ShmTransport::Start(TransportEvents* events) {
   shared_.events = events;
-  if (shared_.epoll) shared_.loop->AddSource(&source_);
+  if (shared_.epoll) shared_.loop->AddSource(this);
   HearOfFreedMemory();
 }
 

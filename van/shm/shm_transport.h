@@ -15,7 +15,7 @@
 namespace leeway::van {
 
 // Addresses are "shm://NAME". Names are visible within one network namespace.
-class ShmTransport final : public Transport {
+class ShmTransport final : public Transport, private runtime::Source {
  public:
   ShmTransport(runtime::Loop* loop, const Limits& limits, const ShmSizes& sizes);
   ~ShmTransport() override;
@@ -39,25 +39,14 @@ class ShmTransport final : public Transport {
   static absl::StatusOr<std::string> NameIn(absl::string_view address);
 
  private:
-  // The epoll descriptor with which all sockets are registered.
-  class Sockets final : public runtime::Source {
-   public:
-    explicit Sockets(ShmTransport* transport) : transport_(transport) {}
-    int fd() const override { return transport_->shared_.epoll.get(); }
-    bool Poll() override { return transport_->Poll(); }
-    std::shared_ptr<runtime::BusyPollSource> busy_poll() override {
-      return transport_->shared_.busy_poll;
-    }
-
-   private:
-    ShmTransport* const transport_;
-  };
   struct Listener {
     std::string address;
     UniqueFd fd;
   };
 
-  bool Poll();
+  int fd() const override { return shared_.epoll.get(); }  // all sockets are registered with it
+  bool Poll() override;
+  std::shared_ptr<runtime::BusyPollSource> busy_poll() override { return shared_.busy_poll; }
   bool PollSockets();
   bool PollConns();
   void RemoveFinished();
@@ -71,7 +60,6 @@ class ShmTransport final : public Transport {
   void HearOfFreedMemory();
 
   ShmShared shared_;
-  Sockets source_{this};
   std::vector<Listener> listeners_;
   std::vector<std::unique_ptr<ShmConn>> conns_;  // finished ones are removed between polls
   absl::flat_hash_map<ConnId, ShmConn*> by_id_;

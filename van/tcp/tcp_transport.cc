@@ -33,7 +33,7 @@ TcpTransport::TcpTransport(runtime::Loop* loop, const Limits& limits) {
 
 TcpTransport::~TcpTransport() {
   shared_.lifetime.End();
-  if (shared_.events != nullptr && shared_.epoll) shared_.loop->RemoveSource(&source_);
+  if (shared_.events != nullptr && shared_.epoll) shared_.loop->RemoveSource(this);
   listeners_.clear();
   for (const auto& [id, conn] : conns_) conn->Close();
   FlushBriefly();
@@ -43,7 +43,7 @@ TcpTransport::~TcpTransport() {
 
 void TcpTransport::Start(TransportEvents* events) {
   shared_.events = events;
-  if (shared_.epoll) shared_.loop->AddSource(&source_);
+  if (shared_.epoll) shared_.loop->AddSource(this);
 }
 
 // ---- addresses ----

@@ -18,7 +18,7 @@
 namespace leeway::van {
 
 // Addresses are "tcp://HOST:PORT".
-class TcpTransport final : public Transport {
+class TcpTransport final : public Transport, private runtime::Source {
  public:
   TcpTransport(runtime::Loop* loop, const Limits& limits);
   ~TcpTransport() override;
@@ -45,21 +45,13 @@ class TcpTransport final : public Transport {
   std::uint32_t OffersOf(ConnId conn) const;
 
  private:
-  class Sockets final : public runtime::Source {
-   public:
-    explicit Sockets(TcpTransport* transport) : transport_(transport) {}
-    int fd() const override { return transport_->shared_.epoll.get(); }
-    bool Poll() override { return transport_->Poll(); }
-
-   private:
-    TcpTransport* const transport_;
-  };
   struct Listener {
     std::string address;
     UniqueFd fd;
   };
 
-  bool Poll();
+  int fd() const override { return shared_.epoll.get(); }
+  bool Poll() override;
   bool PollSockets();
   bool AcceptFrom(std::size_t listener);
   void PauseAccepting(std::size_t listener, absl::Duration pause);
@@ -73,7 +65,6 @@ class TcpTransport final : public Transport {
   void FlushBriefly();
 
   TcpShared shared_;
-  Sockets source_{this};
   std::vector<Listener> listeners_;
   std::map<ConnId, std::unique_ptr<TcpConn>> conns_;  // finished ones are removed between polls
   std::vector<std::pair<ConnId, absl::Status>> failed_dials_;

@@ -247,8 +247,6 @@ FakeVerbs::FakeVerbs(std::shared_ptr<Fabric> on, const Options& options, FakeHoo
   const Lock lock(fabric->mutex);
   const FakeFaults& faults = fabric->faults;
   DeviceInfo info;
-  info.link = "memory";
-  info.gid = "fe80::1";
   info.gid_index = 0;
   info.mtu_bytes = 4096;
   info.send_depth = std::min(options.send_depth, faults.send_depth_max);

@@ -100,11 +100,11 @@ absl::StatusOr<std::unique_ptr<SystemDevice>> SystemDevice::Open(const Library& 
                                                std::strerror(errno)));
   }
   std::unique_ptr<SystemDevice> made(new SystemDevice(library, std::move(context), options));
-  LEEWAY_RETURN_IF_ERROR(made->Start(id));
+  LEEWAY_RETURN_IF_ERROR(made->Start());
   return made;
 }
 
-absl::Status SystemDevice::Start(const rdma_cm_id* id) {
+absl::Status SystemDevice::Start() {
   info_.name = library_.get_device_name(context_->device);
   if (const int error = library_.query_device(context_.get(), &limits_); error != 0) {
     return Cannot("its limits", error);
@@ -113,7 +113,6 @@ absl::Status SystemDevice::Start(const rdma_cm_id* id) {
       std::min(options_.send_depth, static_cast<std::uint32_t>(std::max(limits_.max_qp_wr, 1)));
   info_.receive_depth =
       std::min(options_.receive_depth, static_cast<std::uint32_t>(std::max(limits_.max_srq_wr, 1)));
-  LearnPort(id);
   domain_.reset(library_.alloc_pd(context_.get()));
   if (domain_ == nullptr) return Cannot("a protection domain", errno);
   channel_.reset(library_.create_comp_channel(context_.get()));
@@ -137,15 +136,6 @@ absl::Status SystemDevice::Start(const rdma_cm_id* id) {
   receives_.reset(library_.create_srq(domain_.get(), &receives));
   if (receives_ == nullptr) return Cannot("a shared receive queue", errno);
   return absl::OkStatus();
-}
-
-void SystemDevice::LearnPort(const rdma_cm_id* id) {
-  info_.port = id->port_num;
-  info_.gid = GidText(id->route.addr.addr.ibaddr.sgid);
-  ibv_port_attr port;
-  if (QueryPort(library_, context_.get(), info_.port, &port) != 0) return;
-  info_.link = LinkText(port.link_layer);
-  info_.mtu_bytes = MtuBytes(port.active_mtu);
 }
 
 void SystemDevice::LearnPath(const ibv_qp_attr& attributes) {

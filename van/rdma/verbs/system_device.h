@@ -62,12 +62,11 @@ class SystemDevice final : public Device {
 
  private:
   SystemDevice(const Library& library, Owned<ibv_context> context, const Options& options);
-  absl::Status Start(const rdma_cm_id* id);
+  absl::Status Start();
   void TakeNoticesLocked();
   absl::Status MakeRoom();
   absl::Status Cannot(const char* what, int error) const;
   absl::Status CannotRegister(std::size_t bytes, int error) const;
-  void LearnPort(const rdma_cm_id* id);
 
   const Library& library_;
   const Options options_;

@@ -90,11 +90,9 @@ class MemoryRegion {
 };
 
 struct DeviceInfo {
-  std::string name;       // "mlx5_0"
-  std::uint8_t port = 1;  // port of its first connection
-  std::string link;       // "Ethernet" or "InfiniBand"
-  std::string gid;        // GID of that connection
-  int gid_index = -1;     // -1: unknown
+  std::string name;  // "mlx5_0"
+  // Of its first connection, once that is established.
+  int gid_index = -1;  // -1: unknown
   std::uint32_t mtu_bytes = 0;
   std::uint32_t send_depth = 0;     // requests that the send queue of a connection holds
   std::uint32_t receive_depth = 0;  // requests that the shared receive queue holds
