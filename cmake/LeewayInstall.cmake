@@ -1,62 +1,93 @@
-# Installs the public headers, the static libraries that programs are linked with, the `leeway`
-# command, and files by which CMake (find_package(leeway)) and pkg-config find them. Nothing that is installed needs GoogleTest, Google Benchmark, CLI11 or flatc.
+# Installs the public headers, the library that programs are linked with, shared and static, the `leeway`
+# command, and files by which CMake (find_package(leeway)) and pkg-config find them. Nothing that is
+# installed needs GoogleTest, Google Benchmark, CLI11, spdlog, FlatBuffers or flatc; ZeroMQ is loaded at
+# run time, where LEEWAY_VAN asks for it.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/leeway")
-# The libraries that users link with, and those that these need, in the order in which static libraries
-# are linked: each before those that it needs.
-set(leeway_public_libraries worker server)
-set(leeway_worker_libraries
-    worker_core worker_control worker_requests worker_links worker_operations worker_slicing worker_encoding)
-set(leeway_server_libraries
-    ps_data ps_data_state ps_replication ps_shard ps_shard_state ps_table ps_replication_log
-    ps_checkpoint ps_consistency
-    ps_store_factory ps_store_dense ps_store_sparse ps_store ps_store_memory ps_updaters)
-set(leeway_shared_libraries
-    node checkpoint van_mixed van_rdma van_rdma_verbs van_shm van_shm_memory van_tcp van_zmq
-    van_session van_address van compress compress_codecs compress_sparse compress_common compress_kernels
-    proto_encoding proto_tables proto_messages runtime_config runtime_loop runtime_files runtime_memory
-    runtime_log runtime_base)
-set(leeway_inner_libraries
-    ${leeway_worker_libraries} ${leeway_server_libraries} ${leeway_shared_libraries} proto runtime)
+# _leeway_closure(PARTS NEEDS TARGET …): the static libraries of this project that the targets consist of,
+# and the libraries of others that these need.
+function(_leeway_closure parts_out needs_out)
+  set(open ${ARGN})
+  set(seen "")
+  set(parts "")
+  set(others "")
+  while(open)
+    list(POP_FRONT open target)
+    string(REGEX REPLACE "^\\$<LINK_ONLY:(.*)>$" "\\1" target "${target}")
+    if(target IN_LIST seen OR target MATCHES "^\\$<")
+      continue()
+    endif()
+    list(APPEND seen ${target})
+    if(NOT target MATCHES "^leeway_")
+      list(APPEND others ${target})
+      continue()
+    endif()
+    get_target_property(type ${target} TYPE)
+    if(type STREQUAL "STATIC_LIBRARY")
+      list(APPEND parts ${target})
+    endif()
+    get_target_property(needs ${target} INTERFACE_LINK_LIBRARIES)
+    if(needs)
+      list(APPEND open ${needs})
+    endif()
+  endwhile()
+  set(${parts_out} ${parts} PARENT_SCOPE)
+  set(${needs_out} ${others} PARENT_SCOPE)
+endfunction()
 
 add_library(leeway::server ALIAS leeway_ps)
-set_target_properties(leeway_ps PROPERTIES EXPORT_NAME server OUTPUT_NAME leeway_server)
-set(targets leeway_api leeway_worker leeway_ps)
-set_target_properties(leeway_api PROPERTIES EXPORT_NAME api)
-set_target_properties(leeway_worker PROPERTIES EXPORT_NAME worker)
-foreach(library ${leeway_inner_libraries})
-  list(APPEND targets leeway_${library})
-  # A target of the package that users do not name.
-  set_target_properties(leeway_${library} PROPERTIES EXPORT_NAME inner_${library})
+_leeway_closure(leeway_parts leeway_needs leeway_worker leeway_ps)
+
+# One archive, for programs that are to need no library of Leeway at run time.
+set(archive "${CMAKE_BINARY_DIR}/libleeway.a")
+set(script "CREATE libleeway.a\n")
+foreach(part ${leeway_parts})
+  string(APPEND script "ADDLIB $<TARGET_FILE:${part}>\n")
 endforeach()
+file(GENERATE OUTPUT "${CMAKE_BINARY_DIR}/leeway_archive.mri" CONTENT "${script}SAVE\nEND\n")
+add_custom_command(OUTPUT "${archive}"
+  COMMAND "${CMAKE_AR}" -M < "${CMAKE_BINARY_DIR}/leeway_archive.mri"
+  DEPENDS ${leeway_parts} "${CMAKE_BINARY_DIR}/leeway_archive.mri"
+  WORKING_DIRECTORY "${CMAKE_BINARY_DIR}" VERBATIM)
+add_custom_target(leeway_archive DEPENDS "${archive}")
+
+# The same as a shared library, all of whose symbols are hidden but those of the public headers.
+set(symbols "${PROJECT_SOURCE_DIR}/cmake/leeway.map")
+file(GENERATE OUTPUT "${CMAKE_BINARY_DIR}/leeway_library.cc" CONTENT "")
+add_library(leeway_library SHARED "${CMAKE_BINARY_DIR}/leeway_library.cc")
+add_dependencies(leeway_library leeway_archive)
+set_target_properties(leeway_library PROPERTIES
+  OUTPUT_NAME leeway EXPORT_NAME leeway VERSION ${PROJECT_VERSION}
+  SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR} LINK_DEPENDS "${symbols};${archive}")
+target_link_libraries(leeway_library
+  PRIVATE "-Wl,--whole-archive,${archive},--no-whole-archive" ${leeway_needs} PUBLIC leeway_api)
+target_link_options(leeway_library PRIVATE "LINKER:--version-script=${symbols}" "LINKER:--no-undefined")
+if(LEEWAY_SANITIZE)  # what is installed has no sanitizers
+  set_target_properties(leeway_library leeway_archive PROPERTIES EXCLUDE_FROM_ALL TRUE)
+endif()
 
 # A target of everything that is installed; `./dev install` builds it.
-add_custom_target(leeway_installed DEPENDS leeway)
-add_dependencies(leeway_installed leeway_worker leeway_ps)
+add_custom_target(leeway_installed)
+add_dependencies(leeway_installed leeway leeway_library)
 
-install(TARGETS ${targets} EXPORT leeway
-  ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/leeway")
+set_target_properties(leeway_api PROPERTIES EXPORT_NAME api)
+install(TARGETS leeway_library leeway_api EXPORT leeway
+  LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
   INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+install(FILES "${archive}" DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(TARGETS leeway RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 install(DIRECTORY include/leeway DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.h")
 install(EXPORT leeway NAMESPACE leeway:: FILE leewayTargets.cmake DESTINATION "${package_dir}")
 
 configure_package_config_file(cmake/leewayConfig.cmake.in "${CMAKE_BINARY_DIR}/leewayConfig.cmake"
-  INSTALL_DESTINATION "${package_dir}")
+  INSTALL_DESTINATION "${package_dir}" PATH_VARS CMAKE_INSTALL_LIBDIR)
 write_basic_package_version_file("${CMAKE_BINARY_DIR}/leewayConfigVersion.cmake"
   COMPATIBILITY SameMinorVersion)
 install(FILES "${CMAKE_BINARY_DIR}/leewayConfig.cmake" "${CMAKE_BINARY_DIR}/leewayConfigVersion.cmake"
   DESTINATION "${package_dir}")
 
-foreach(kind worker server shared)
-  string(TOUPPER ${kind} KIND)
-  set(LEEWAY_PC_${KIND} "")
-  foreach(library ${leeway_${kind}_libraries})
-    string(APPEND LEEWAY_PC_${KIND} " -lleeway_${library}")
-  endforeach()
-endforeach()
 # The installed tree may be moved, or installed elsewhere than it was configured for.
 file(RELATIVE_PATH LEEWAY_PC_TO_PREFIX "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/prefix")
 foreach(kind worker server)

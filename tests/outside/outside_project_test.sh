@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# outside_project_test.sh CMAKE BUILD EXAMPLE COMPILER: installs BUILD into an empty prefix, moves that
-# elsewhere, builds a copy of EXAMPLE against it by CMake and by pkg-config, and trains on a cluster.
+# outside_project_test.sh CMAKE BUILD EXAMPLE COMPILER OTHER_VERSIONS: installs BUILD into an empty prefix,
+# moves that elsewhere, builds a copy of EXAMPLE against it by CMake and by pkg-config, and trains on a
+# cluster; then the same with OTHER_VERSIONS in the worker's program.
 set -euo pipefail
-cmake=$1 build=$2 example=$3 compiler=$4
+cmake=$1 build=$2 example=$3 compiler=$4 other_versions=$5
 
 work=$(mktemp -d)
 children=()
@@ -20,13 +21,28 @@ mv "$work/first" "$work/prefix"
 
 # Only headers of the compiler, of Abseil, and the public ones of Leeway.
 cp -r "$example" "$work/project"
-# With Ninja, which is here: a bare system has no make.
-CXX=$compiler "$cmake" -G Ninja -S "$work/project" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/prefix" \
-  -DCMAKE_BUILD_TYPE=Release >"$work/configure.log" 2>&1 || { cat "$work/configure.log"; fail "configuring"; }
-for tool in GTest benchmark FLATC; do
-  ! grep -q "^$tool" "$work/build/CMakeCache.txt" || fail "using Leeway asks for $tool"
-done
-"$cmake" --build "$work/build" --parallel 2 >"$work/build.log" 2>&1 || { cat "$work/build.log"; fail "building"; }
+build_project() {  # FOLDER OPTION…, with Ninja, which is here: a bare system has no make
+  CXX=$compiler "$cmake" -G Ninja -S "$work/project" -B "$1" -DCMAKE_PREFIX_PATH="$work/prefix" \
+    -DCMAKE_BUILD_TYPE=Release "${@:2}" >"$work/configure.log" 2>&1 ||
+    { cat "$work/configure.log"; fail "configuring"; }
+  for tool in GTest benchmark FLATC spdlog ZeroMQ; do
+    ! grep -q "^$tool" "$1/CMakeCache.txt" || fail "using Leeway asks for $tool"
+  done
+  "$cmake" --build "$1" --parallel 2 >"$work/build.log" 2>&1 || { cat "$work/build.log"; fail "building"; }
+}
+build_project "$work/shared"
+build_project "$work/static" -DLEEWAY_STATIC=ON
+needs() { readelf -d "$1" | grep NEEDED; }
+needs "$work/shared/outside_worker" | grep -q libleeway || fail "the program does not use libleeway.so"
+! needs "$work/static/outside_worker" | grep libleeway || fail "the static program needs libleeway.so"
+
+# What the shared library gives to programs, and takes from them and other libraries.
+library=$(find "$work/prefix" -name libleeway.so)
+foreign=$(nm -DC --defined-only "$library" |
+  grep -vE ' [A-Za-z] ((vtable|typeinfo|typeinfo name) for )?leeway::[A-Z]' || true)
+[[ -z $foreign ]] || fail "libleeway.so has symbols that are not of the public headers: $foreign"
+foreign=$(nm -DC --undefined-only "$library" | grep -E ' (spdlog|fmt|flatbuffers)::| zmq_' || true)
+[[ -z $foreign ]] || fail "libleeway.so takes symbols from others' libraries: $foreign"
 
 export PKG_CONFIG_PATH
 PKG_CONFIG_PATH=$(dirname "$(find "$work/prefix" -name leeway-worker.pc)")
@@ -51,5 +67,16 @@ train() {  # SERVER WORKER
   [[ $(grep -c "weights\[999\] = 1; server 0 says 'hello, outside'" <<<"$output") -eq 2 ]] ||
     fail "the workers said: $output"
 }
-train "$work/build/outside_server" "$work/build/outside_worker"
+train "$work/shared/outside_server" "$work/shared/outside_worker"
+train "$work/static/outside_server" "$work/static/outside_worker"
 train "$work/by_pkg_config_server" "$work/by_pkg_config_worker"
+
+flags=$(pkg-config --cflags --libs leeway-worker)
+# shellcheck disable=SC2086  # several words
+{
+  # All functions of the program can be called by libraries, those of ZeroMQ by libzmq itself, too.
+  "$compiler" -rdynamic "$work/project/worker.cc" "$other_versions" $flags -o "$work/other_versions"
+  "$compiler" "$work/project/worker.cc" "$other_versions" $flags -o "$work/other_versions_zmq"
+} || fail "a program with other versions"
+LEEWAY_VAN=tcp train "$work/shared/outside_server" "$work/other_versions"
+LEEWAY_VAN=zmq train "$work/shared/outside_server" "$work/other_versions_zmq"

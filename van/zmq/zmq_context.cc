@@ -1,7 +1,6 @@
 #include "van/zmq/zmq_context.h"
 
 #include <malloc.h>
-#include <zmq.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -13,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/descriptors.h"
 #include "runtime/base/prefixed.h"
+#include "van/zmq/zmq_api.h"
 
 namespace leeway::van {
 namespace {
@@ -21,9 +21,9 @@ constexpr long kStoppedWaitMs = 2000;  // longer than any socket lingers
 
 void HearUntilStopped(void* monitor) {
   zmq_pollitem_t item{monitor, 0, ZMQ_POLLIN, 0};
-  while (zmq_poll(&item, 1, kStoppedWaitMs) > 0) {
+  while (Zmq().zmq_poll(&item, 1, kStoppedWaitMs) > 0) {
     char frame[512];
-    const int size = zmq_recv(monitor, frame, sizeof(frame), ZMQ_DONTWAIT);
+    const int size = Zmq().zmq_recv(monitor, frame, sizeof(frame), ZMQ_DONTWAIT);
     std::uint16_t event = 0;
     if (size == sizeof(event) + sizeof(std::uint32_t)) std::memcpy(&event, frame, sizeof(event));
     if (size < 0 || event == ZMQ_EVENT_MONITOR_STOPPED) return;
@@ -49,20 +49,21 @@ void RecycleMessages() {
 
 }  // namespace
 
-ZmqContext::ZmqContext(int io_threads) : context_(zmq_ctx_new()) {
+ZmqContext::ZmqContext(int io_threads) : context_(LoadZmq().ok() ? Zmq().zmq_ctx_new() : nullptr) {
+  if (context_ == nullptr) return;
   RecycleMessages();
-  zmq_ctx_set(context_, ZMQ_IO_THREADS, std::max(1, io_threads));
+  Zmq().zmq_ctx_set(context_, ZMQ_IO_THREADS, std::max(1, io_threads));
   // Each connection needs three sockets: itself and both ends of its monitor.
-  zmq_ctx_set(context_, ZMQ_MAX_SOCKETS, zmq_ctx_get(context_, ZMQ_SOCKET_LIMIT));
+  Zmq().zmq_ctx_set(context_, ZMQ_MAX_SOCKETS, Zmq().zmq_ctx_get(context_, ZMQ_SOCKET_LIMIT));
 }
 
 ZmqContext::~ZmqContext() {
   for (void* monitor : monitors_) {
     // The watched socket must have ended first: ZeroMQ blocks until its events are read.
     HearUntilStopped(monitor);
-    zmq_close(monitor);
+    Zmq().zmq_close(monitor);
   }
-  while (context_ != nullptr && zmq_ctx_term(context_) != 0 && zmq_errno() == EINTR) {
+  while (context_ != nullptr && Zmq().zmq_ctx_term(context_) != 0 && Zmq().zmq_errno() == EINTR) {
   }
   if (!ipc_folder_.empty()) {
     std::error_code ignored;
@@ -109,7 +110,7 @@ std::string ZmqContext::NewIpcPath() {
 }
 
 absl::Status ZmqError(const std::string& what, int error) {
-  const std::string message = absl::StrCat(what, ": ", zmq_strerror(error));
+  const std::string message = absl::StrCat(what, ": ", Zmq().zmq_strerror(error));
   if (runtime::IsOutOfDescriptors(error)) {
     return runtime::Prefixed(what, runtime::OutOfDescriptors(error));
   }
@@ -119,8 +120,8 @@ absl::Status ZmqError(const std::string& what, int error) {
 absl::StatusOr<ZmqSocket> ZmqSocket::New(const std::shared_ptr<ZmqContext>& context, int type) {
   ZmqSocket socket;
   socket.context_ = context;
-  socket.socket_ = zmq_socket(context->get(), type);
-  if (socket.socket_ == nullptr) return ZmqError("cannot make a ZeroMQ socket", zmq_errno());
+  socket.socket_ = Zmq().zmq_socket(context->get(), type);
+  if (socket.socket_ == nullptr) return ZmqError("cannot make a ZeroMQ socket", Zmq().zmq_errno());
   // Memory is limited by credits in bytes, not by numbers of messages.
   socket.Set(ZMQ_SNDHWM, 0);
   socket.Set(ZMQ_RCVHWM, 0);
@@ -130,12 +131,12 @@ absl::StatusOr<ZmqSocket> ZmqSocket::New(const std::shared_ptr<ZmqContext>& cont
   // process (an assertion in zmtp_engine.cpp, process_routing_id_msg). No ZAP handler runs, so
   // nothing else changes.
   constexpr char kDomain[] = "leeway";
-  zmq_setsockopt(socket.socket_, ZMQ_ZAP_DOMAIN, kDomain, sizeof(kDomain) - 1);
+  Zmq().zmq_setsockopt(socket.socket_, ZMQ_ZAP_DOMAIN, kDomain, sizeof(kDomain) - 1);
   return socket;
 }
 
 ZmqSocket::~ZmqSocket() {
-  if (socket_ != nullptr) zmq_close(socket_);
+  if (socket_ != nullptr) Zmq().zmq_close(socket_);
 }
 
 void ZmqSocket::GiveMonitorToContext() {
@@ -143,24 +144,24 @@ void ZmqSocket::GiveMonitorToContext() {
 }
 
 void ZmqSocket::Set(int option, int value) {
-  zmq_setsockopt(socket_, option, &value, sizeof(value));
+  Zmq().zmq_setsockopt(socket_, option, &value, sizeof(value));
 }
 
 void ZmqSocket::Set(int option, std::int64_t value) {
-  zmq_setsockopt(socket_, option, &value, sizeof(value));
+  Zmq().zmq_setsockopt(socket_, option, &value, sizeof(value));
 }
 
 int ZmqSocket::Get(int option) const {
   int value = 0;
   std::size_t size = sizeof(value);
-  zmq_getsockopt(socket_, option, &value, &size);
+  Zmq().zmq_getsockopt(socket_, option, &value, &size);
   return value;
 }
 
 std::string ZmqSocket::GetString(int option) const {
   char text[1024];
   std::size_t size = sizeof(text);
-  if (zmq_getsockopt(socket_, option, text, &size) != 0 || size == 0) return std::string();
+  if (Zmq().zmq_getsockopt(socket_, option, text, &size) != 0 || size == 0) return std::string();
   return std::string(text, size - 1);
 }
 

@@ -1,7 +1,5 @@
 #include "van/zmq/zmq_dialled.h"
 
-#include <zmq.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -9,6 +7,7 @@
 #include "runtime/base/status_macros.h"
 #include "van/address/tcp_address.h"
 #include "van/transport.h"
+#include "van/zmq/zmq_api.h"
 
 namespace leeway::van {
 
@@ -29,8 +28,8 @@ absl::Status ZmqDialled::Open(const std::string& endpoint, bool inproc, bool v6)
   socket_.Set(ZMQ_HEARTBEAT_TIMEOUT, kHeartbeatTimeoutMs);
   if (v6) socket_.Set(ZMQ_IPV6, 1);
   LEEWAY_RETURN_IF_ERROR(monitor_.Start(shared_->context, socket_));
-  if (zmq_connect(socket_.get(), endpoint.c_str()) != 0) {
-    return ZmqError(address_, zmq_errno());
+  if (Zmq().zmq_connect(socket_.get(), endpoint.c_str()) != 0) {
+    return ZmqError(address_, Zmq().zmq_errno());
   }
   monitor_source_ = std::make_unique<ZmqSocketSource>(shared_->loop, monitor_.fd(),
                                                       [this] { return PollMonitor(); });

@@ -11,6 +11,7 @@
 #include "van/checksum.h"
 #include "van/little_endian.h"
 #include "van/zmq/tsan.h"
+#include "van/zmq/zmq_api.h"
 
 namespace leeway::van {
 namespace {
@@ -37,21 +38,22 @@ class ReceivedFrame final : public runtime::BufferOwner {
  public:
   static Buffer Adopt(zmq_msg_t* message) {
     auto* frame = new ReceivedFrame;
-    zmq_msg_move(&frame->message_, message);
-    return Buffer(zmq_msg_data(&frame->message_), zmq_msg_size(&frame->message_), frame);
+    Zmq().zmq_msg_move(&frame->message_, message);
+    return Buffer(Zmq().zmq_msg_data(&frame->message_), Zmq().zmq_msg_size(&frame->message_),
+                  frame);
   }
 
  private:
-  ReceivedFrame() { zmq_msg_init(&message_); }
-  ~ReceivedFrame() override { zmq_msg_close(&message_); }
+  ReceivedFrame() { Zmq().zmq_msg_init(&message_); }
+  ~ReceivedFrame() override { Zmq().zmq_msg_close(&message_); }
   zmq_msg_t message_;
 };
 
 Buffer TakePayload(zmq_msg_t* message) {
-  TakeOver(zmq_msg_data(message));
-  const std::size_t size = zmq_msg_size(message);
+  TakeOver(Zmq().zmq_msg_data(message));
+  const std::size_t size = Zmq().zmq_msg_size(message);
   // A small frame would keep the whole buffer that it was received in, so it is copied.
-  if (size < kCopyBelowBytes) return Buffer::CopyOf(zmq_msg_data(message), size);
+  if (size < kCopyBelowBytes) return Buffer::CopyOf(Zmq().zmq_msg_data(message), size);
   return ReceivedFrame::Adopt(message);
 }
 
@@ -71,12 +73,12 @@ std::uint32_t ChecksumOfFrames(std::span<const std::byte> head,
 
 // Sends `message` and consumes it.
 ZmqSent SendOne(void* socket, zmq_msg_t* message, bool more) {
-  HandOver(zmq_msg_data(message));
-  if (zmq_msg_send(message, socket, ZMQ_DONTWAIT | (more ? ZMQ_SNDMORE : 0)) >= 0) {
+  HandOver(Zmq().zmq_msg_data(message));
+  if (Zmq().zmq_msg_send(message, socket, ZMQ_DONTWAIT | (more ? ZMQ_SNDMORE : 0)) >= 0) {
     return ZmqSent::kSent;
   }
-  const int error = zmq_errno();
-  zmq_msg_close(message);
+  const int error = Zmq().zmq_errno();
+  Zmq().zmq_msg_close(message);
   return error == EAGAIN ? ZmqSent::kWouldBlock : ZmqSent::kUnreachable;
 }
 
@@ -85,8 +87,8 @@ bool InitPayload(zmq_msg_t* message, const Buffer& frame, bool by_reference,
   if (by_reference && frame.size() >= kCopyBelowBytes) {
     auto exported = std::make_unique<Export>(Export{frame, exports, ticket});
     HandOver(exported.get());
-    if (zmq_msg_init_data(message, const_cast<std::byte*>(frame.data()), frame.size(), ReturnExport,
-                          exported.get()) != 0) {
+    if (Zmq().zmq_msg_init_data(message, const_cast<std::byte*>(frame.data()), frame.size(),
+                                ReturnExport, exported.get()) != 0) {
       return false;
     }
     exported.release();
@@ -94,8 +96,8 @@ bool InitPayload(zmq_msg_t* message, const Buffer& frame, bool by_reference,
     if (ticket != nullptr) ticket->frames_out.fetch_add(1, std::memory_order_relaxed);
     return true;
   }
-  if (zmq_msg_init_size(message, frame.size()) != 0) return false;
-  if (!frame.empty()) std::memcpy(zmq_msg_data(message), frame.data(), frame.size());
+  if (Zmq().zmq_msg_init_size(message, frame.size()) != 0) return false;
+  if (!frame.empty()) std::memcpy(Zmq().zmq_msg_data(message), frame.data(), frame.size());
   return true;
 }
 
@@ -154,16 +156,16 @@ bool ZmqExports::WaitForAll(absl::Duration limit) {
 ZmqSent SendFrames(void* socket, const std::string& routing_id, const Prefix& prefix,
                    const Message& message, bool checksum, bool by_reference,
                    const std::shared_ptr<ZmqExports>& exports, ZmqExports::Ticket* ticket) {
-  if (!routing_id.empty() &&
-      zmq_send(socket, routing_id.data(), routing_id.size(), ZMQ_DONTWAIT | ZMQ_SNDMORE) < 0) {
-    return zmq_errno() == EAGAIN ? ZmqSent::kWouldBlock : ZmqSent::kUnreachable;
+  if (!routing_id.empty() && Zmq().zmq_send(socket, routing_id.data(), routing_id.size(),
+                                            ZMQ_DONTWAIT | ZMQ_SNDMORE) < 0) {
+    return Zmq().zmq_errno() == EAGAIN ? ZmqSent::kWouldBlock : ZmqSent::kUnreachable;
   }
   zmq_msg_t frame;
   const std::size_t head_bytes = kPrefixBytes + message.header.size();
-  if (zmq_msg_init_size(&frame, head_bytes + kZmqChecksumBytes) != 0) {
+  if (Zmq().zmq_msg_init_size(&frame, head_bytes + kZmqChecksumBytes) != 0) {
     return ZmqSent::kUnreachable;
   }
-  auto* head = static_cast<std::byte*>(zmq_msg_data(&frame));
+  auto* head = static_cast<std::byte*>(Zmq().zmq_msg_data(&frame));
   PutPrefix(prefix, head);
   if (!message.header.empty()) {
     std::memcpy(head + kPrefixBytes, message.header.data(), message.header.size());
@@ -181,40 +183,42 @@ ZmqSent SendFrames(void* socket, const std::string& routing_id, const Prefix& pr
 
 bool ZmqReceived::Receive(void* socket, bool with_routing_id, std::uint32_t payload_frames_max) {
   // ZeroMQ delivers whole messages: when the first frame has come, the others have.
-  if (zmq_msg_recv(&head_, socket, ZMQ_DONTWAIT) < 0) return false;
+  if (Zmq().zmq_msg_recv(&head_, socket, ZMQ_DONTWAIT) < 0) return false;
   if (with_routing_id) {
-    routing_id_.assign(static_cast<const char*>(zmq_msg_data(&head_)), zmq_msg_size(&head_));
-    if (zmq_msg_more(&head_) == 0) return true;
-    if (zmq_msg_recv(&head_, socket, ZMQ_DONTWAIT) < 0) return true;
+    routing_id_.assign(static_cast<const char*>(Zmq().zmq_msg_data(&head_)),
+                       Zmq().zmq_msg_size(&head_));
+    if (Zmq().zmq_msg_more(&head_) == 0) return true;
+    if (Zmq().zmq_msg_recv(&head_, socket, ZMQ_DONTWAIT) < 0) return true;
   }
-  TakeOver(zmq_msg_data(&head_));
-  source_fd_ = zmq_msg_get(&head_, ZMQ_SRCFD);
+  TakeOver(Zmq().zmq_msg_data(&head_));
+  source_fd_ = Zmq().zmq_msg_get(&head_, ZMQ_SRCFD);
   frames_ = 1;
-  bool more = zmq_msg_more(&head_) != 0;
+  bool more = Zmq().zmq_msg_more(&head_) != 0;
   while (more) {
     zmq_msg_t frame;
-    zmq_msg_init(&frame);
-    if (zmq_msg_recv(&frame, socket, ZMQ_DONTWAIT) < 0) {
-      zmq_msg_close(&frame);
+    Zmq().zmq_msg_init(&frame);
+    if (Zmq().zmq_msg_recv(&frame, socket, ZMQ_DONTWAIT) < 0) {
+      Zmq().zmq_msg_close(&frame);
       break;
     }
-    more = zmq_msg_more(&frame) != 0;
+    more = Zmq().zmq_msg_more(&frame) != 0;
     ++frames_;
     if (payload_.size() < payload_frames_max) payload_.push_back(TakePayload(&frame));
-    zmq_msg_close(&frame);
+    Zmq().zmq_msg_close(&frame);
   }
   return true;
 }
 
 std::string ZmqReceived::source_address() {
   const ReadingFromZmq reading;
-  const char* address = zmq_msg_gets(&head_, "Peer-Address");
+  const char* address = Zmq().zmq_msg_gets(&head_, "Peer-Address");
   return address == nullptr ? "" : address;
 }
 
 Arrival ZmqReceived::TakeArrival(bool verify) {
   Arrival arrival;
-  arrival.head = {static_cast<const std::byte*>(zmq_msg_data(&head_)), zmq_msg_size(&head_)};
+  arrival.head = {static_cast<const std::byte*>(Zmq().zmq_msg_data(&head_)),
+                  Zmq().zmq_msg_size(&head_)};
   arrival.payload = std::move(payload_);
   arrival.frames = frames_;
   if (arrival.head.size() < kZmqChecksumBytes) return arrival;  // too short even for a prefix

@@ -7,8 +7,6 @@
 #ifndef LEEWAY_VAN_ZMQ_ZMQ_FRAMES_H_
 #define LEEWAY_VAN_ZMQ_ZMQ_FRAMES_H_
 
-#include <zmq.h>
-
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -18,6 +16,7 @@
 
 #include "absl/time/time.h"
 #include "van/transport.h"
+#include "van/zmq/zmq_api.h"
 
 namespace leeway::van {
 
@@ -73,8 +72,8 @@ ZmqSent SendFrames(void* socket, const std::string& routing_id, const Prefix& pr
 // Receives one message from a socket.
 class ZmqReceived {
  public:
-  ZmqReceived() { zmq_msg_init(&head_); }
-  ~ZmqReceived() { zmq_msg_close(&head_); }
+  ZmqReceived() { Zmq().zmq_msg_init(&head_); }
+  ~ZmqReceived() { Zmq().zmq_msg_close(&head_); }
   ZmqReceived(const ZmqReceived&) = delete;
   ZmqReceived& operator=(const ZmqReceived&) = delete;
 

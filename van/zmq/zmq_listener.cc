@@ -1,13 +1,13 @@
 #include "van/zmq/zmq_listener.h"
 
 #include <sys/socket.h>
-#include <zmq.h>
 
 #include <cerrno>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "van/zmq/zmq_api.h"
 
 namespace leeway::van {
 namespace {
@@ -72,8 +72,8 @@ absl::StatusOr<std::string> ZmqListener::Open(absl::string_view address) {
 }
 
 absl::Status ZmqListener::Bind(const std::string& endpoint, absl::string_view address) {
-  if (zmq_bind(socket_.get(), endpoint.c_str()) == 0) return absl::OkStatus();
-  const int error = zmq_errno();
+  if (Zmq().zmq_bind(socket_.get(), endpoint.c_str()) == 0) return absl::OkStatus();
+  const int error = Zmq().zmq_errno();
   // Errors that ZeroMQ adds to the system's have texts of their own.
   return error < ZMQ_HAUSNUMERO ? CannotListen(address, error)
                                 : ZmqError(absl::StrCat("cannot listen on ", address), error);
@@ -112,7 +112,7 @@ void ZmqListener::Shut() {
   const bool bound = !socket_.GetString(ZMQ_LAST_ENDPOINT).empty();
   if (!inproc_name_.empty()) {
     shared_->context->RemoveInproc(inproc_name_);
-    zmq_unbind(socket_.get(), absl::StrCat("inproc://", inproc_name_).c_str());
+    Zmq().zmq_unbind(socket_.get(), absl::StrCat("inproc://", inproc_name_).c_str());
   }
   socket_.Set(ZMQ_LINGER, kLingerMs);
   if (bound && inproc_name_.empty()) {

@@ -1,11 +1,10 @@
 #include "van/zmq/zmq_monitor.h"
 
-#include <zmq.h>
-
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status_macros.h"
+#include "van/zmq/zmq_api.h"
 
 namespace leeway::van {
 namespace {
@@ -42,19 +41,19 @@ ZmqMonitor::What WhatOf(std::uint16_t event) {
 absl::Status ZmqMonitor::Start(const std::shared_ptr<ZmqContext>& context,
                                const ZmqSocket& watched) {
   const std::string name = absl::StrCat("inproc://leeway.monitor.", context->NextNumber());
-  if (zmq_socket_monitor(watched.get(), name.c_str(), kWatched) != 0) {
-    return ZmqError("cannot watch a ZeroMQ socket", zmq_errno());
+  if (Zmq().zmq_socket_monitor(watched.get(), name.c_str(), kWatched) != 0) {
+    return ZmqError("cannot watch a ZeroMQ socket", Zmq().zmq_errno());
   }
   LEEWAY_ASSIGN_OR_RETURN(events_, ZmqSocket::New(context, ZMQ_PAIR));
-  if (zmq_connect(events_.get(), name.c_str()) != 0) {
-    return ZmqError("cannot watch a ZeroMQ socket", zmq_errno());
+  if (Zmq().zmq_connect(events_.get(), name.c_str()) != 0) {
+    return ZmqError("cannot watch a ZeroMQ socket", Zmq().zmq_errno());
   }
   fd_ = events_.Get(ZMQ_FD);
   return absl::OkStatus();
 }
 
 void ZmqMonitor::Stop(const ZmqSocket& watched) {
-  zmq_socket_monitor(watched.get(), nullptr, 0);
+  Zmq().zmq_socket_monitor(watched.get(), nullptr, 0);
   events_ = ZmqSocket();
 }
 
@@ -62,7 +61,7 @@ void ZmqMonitor::AwaitClosed() {
   zmq_pollitem_t item{events_.get(), 0, ZMQ_POLLIN, 0};
   bool closed = false;
   bool stopped = false;
-  while (!closed && !stopped && zmq_poll(&item, 1, kCloseWaitMs) > 0) {
+  while (!closed && !stopped && Zmq().zmq_poll(&item, 1, kCloseWaitMs) > 0) {
     Event event;
     while (Next(&event)) {
       closed = closed || event.what == What::kFailed;
@@ -77,11 +76,11 @@ void ZmqMonitor::AwaitClosed() {
 bool ZmqMonitor::Next(Event* event) {
   // Two frames: event (16 bits) and value (32 bits) in the machine's byte order, then the address.
   char first[6];
-  const int size = zmq_recv(events_.get(), first, sizeof(first), ZMQ_DONTWAIT);
+  const int size = Zmq().zmq_recv(events_.get(), first, sizeof(first), ZMQ_DONTWAIT);
   if (size < 0) return false;
   while (events_.Get(ZMQ_RCVMORE) != 0) {
     char address[512];
-    if (zmq_recv(events_.get(), address, sizeof(address), ZMQ_DONTWAIT) < 0) break;
+    if (Zmq().zmq_recv(events_.get(), address, sizeof(address), ZMQ_DONTWAIT) < 0) break;
   }
   if (size != sizeof(first)) return true;
   std::uint16_t code = 0;

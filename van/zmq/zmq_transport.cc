@@ -6,6 +6,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/log/log.h"
 #include "van/session/session_van.h"
+#include "van/zmq/zmq_api.h"
 
 namespace leeway::van {
 namespace {
@@ -151,6 +152,7 @@ std::unique_ptr<Factory> NewZmqFactoryOn(std::shared_ptr<ZmqContext> context, Zm
         return absl::StrCat("inproc://leeway.", context->NextNumber());
       },
       [context] {
+        LEEWAY_RETURN_IF_ERROR(LoadZmq());
         return context->get() != nullptr
                    ? absl::OkStatus()
                    : absl::UnavailableError(

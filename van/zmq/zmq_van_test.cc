@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
-#include <zmq.h>
 
 #include <cstring>
 #include <filesystem>
@@ -21,6 +20,7 @@
 #include "van/testing/server_and_client.h"
 #include "van/testing/test_processes.h"
 #include "van/zmq/zmq_address.h"
+#include "van/zmq/zmq_api.h"
 #include "van/zmq/zmq_transport.h"
 
 namespace leeway::van {
@@ -72,18 +72,19 @@ TEST_F(ZmqVanTest, OddFramesFromARawSocketAreOffences) {
   for (std::size_t length = 0; length < hello.size(); length += 7) {
     odd.push_back({cut + std::string(hello.text().substr(0, length))});
   }
-  void* context = zmq_ctx_new();
+  void* context = Zmq().zmq_ctx_new();
   std::vector<void*> sockets;
   for (std::size_t i = 0; i < odd.size(); ++i) {
-    void* socket = zmq_socket(context, ZMQ_DEALER);
+    void* socket = Zmq().zmq_socket(context, ZMQ_DEALER);
     const int linger = 0;
-    zmq_setsockopt(socket, ZMQ_LINGER, &linger, sizeof(linger));
+    Zmq().zmq_setsockopt(socket, ZMQ_LINGER, &linger, sizeof(linger));
     // All with the same routing id.
-    if (i % 2 == 0) zmq_setsockopt(socket, ZMQ_ROUTING_ID, "me", 2);
-    ASSERT_EQ(zmq_connect(socket, address_.c_str()), 0);
+    if (i % 2 == 0) Zmq().zmq_setsockopt(socket, ZMQ_ROUTING_ID, "me", 2);
+    ASSERT_EQ(Zmq().zmq_connect(socket, address_.c_str()), 0);
     odd[i][0].append(4, '\0');  // no checksum
     for (std::size_t k = 0; k < odd[i].size(); ++k) {
-      zmq_send(socket, odd[i][k].data(), odd[i][k].size(), k + 1 < odd[i].size() ? ZMQ_SNDMORE : 0);
+      Zmq().zmq_send(socket, odd[i][k].data(), odd[i][k].size(),
+                     k + 1 < odd[i].size() ? ZMQ_SNDMORE : 0);
     }
     sockets.push_back(socket);
     // Messages with a routing id in use are not even received.
@@ -93,8 +94,8 @@ TEST_F(ZmqVanTest, OddFramesFromARawSocketAreOffences) {
   }
   EXPECT_EQ(server_->recorder->ups.size(), 1u);
   ExpectClientUnharmed();
-  for (void* socket : sockets) zmq_close(socket);
-  zmq_ctx_term(context);
+  for (void* socket : sockets) Zmq().zmq_close(socket);
+  Zmq().zmq_ctx_term(context);
 }
 
 TEST_F(ZmqVanTest, AnOffenderThatHasGoneIsNamedAllTheSame) {
