@@ -48,7 +48,8 @@ void CheckpointChecker::Judge(const checkpoint::Manifest& manifest, absl::Time b
     for (const ps::ShardContent& content : *contents) {
       fail("checkpoints are whole", Take(content, &values, &updates));
     }
-    fail("what is sent again counts once", restores_->Judge(manifest, *contents));
+    fail("what is sent again counts once",
+         restores_->Judge(manifest, *contents, times_.WrittenAt(manifest)));
   }
   for (const SimTable& table : *tables_) {
     if (table.counter) {

@@ -18,6 +18,7 @@
 #include "ps/checkpoint/shard_file.h"
 #include "runtime/files/file_system.h"
 #include "tests/simulation/checker.h"
+#include "tests/simulation/checkpoint_times.h"
 #include "tests/simulation/counter_values.h"
 #include "tests/simulation/history.h"
 #include "tests/simulation/restore_checker.h"
@@ -32,6 +33,8 @@ class CheckpointChecker {
                     const History* history, const RestoreChecker* restores, Checker* checker)
       : files_(files), tables_(tables), history_(history), restores_(restores), checker_(checker) {}
 
+  // A message leaves a host (SimNetwork::Tap).
+  void Hear(const van::Overheard& heard, absl::Time now) { times_.Hear(heard, now); }
   // Those that are there now are another cluster's, and are not checked.
   void IgnoreOlder();
   // Checks checkpoints that have come since the last call and before `now`.
@@ -63,6 +66,7 @@ class CheckpointChecker {
   const History* const history_;
   const RestoreChecker* const restores_;
   Checker* const checker_;
+  CheckpointTimes times_;
   std::set<std::pair<std::string, std::uint64_t>> seen_;  // by name and checksum
   // Checkpoints follow each other: the next one begins after the last was finished, and that was
   // after these.

@@ -72,11 +72,11 @@ std::string CodecLedger::Judge(const Table& table, const Left& push) const {
                       ", where ", codecs.texts[choice], " holds");
 }
 
-bool CodecLedger::SwitchedBy(std::uint32_t id, std::uint64_t clock) const {
+bool CodecLedger::SwitchedBy(std::uint32_t id, std::uint64_t clock, absl::Time before) const {
   const auto found = tables_.find(id);
   return found != tables_.end() &&
-         std::ranges::any_of(found->second.decisions, [clock](const auto& decision) {
-           return decision.second.change.clock <= clock;
+         std::ranges::any_of(found->second.decisions, [&](const auto& decision) {
+           return decision.second.change.clock <= clock && decision.second.told < before;
          });
 }
 

@@ -49,8 +49,9 @@ class CodecLedger {
   // The indices that a server whose newest map is not older than `since` may use in that clock.
   std::vector<std::uint32_t> ChoicesAt(std::uint32_t id, std::uint64_t clock,
                                        absl::Time since) const;
-  // Whether the table's codec was changed at that clock or before.
-  bool SwitchedBy(std::uint32_t id, std::uint64_t clock) const;
+  // Whether servers may have known before that time that the table's codec was changed at that
+  // clock or before.
+  bool SwitchedBy(std::uint32_t id, std::uint64_t clock, absl::Time before) const;
   // Switches that were decided.
   std::uint64_t decided() const;
 

@@ -99,6 +99,16 @@ TEST_F(CodecLedgerTest, ASwitchIsDecidedOnceAndFollowsOnTheOneBefore) {
   EXPECT_EQ(ledger_.decided(), 3u);
 }
 
+// A switch may be decided when workers are beyond its clock, as long as they keep back what they
+// have for the table.
+TEST_F(CodecLedgerTest, ASwitchIsKnownWhenItIsToldAndHoldsFromItsClockOn) {
+  const absl::Time told = absl::UnixEpoch();
+  Decide(1, kNone, kOnebit, 5, told);
+  EXPECT_TRUE(ledger_.SwitchedBy(kId, 5, told + absl::Seconds(1)));
+  EXPECT_FALSE(ledger_.SwitchedBy(kId, 4, told + absl::Seconds(1)));
+  EXPECT_FALSE(ledger_.SwitchedBy(kId, 5, told));
+}
+
 TEST_F(CodecLedgerTest, AServerMayNotKnowTheLastSwitchesYet) {
   const auto at = [](int seconds) { return absl::UnixEpoch() + absl::Seconds(seconds); };
   Decide(1, kNone, kOnebit, 5, at(10));

@@ -51,9 +51,9 @@ class CodedChecker {
   void JudgeShard(ps::Shard* head, std::uint64_t clock);
   void JudgeWorker(std::uint32_t rank,
                    const std::vector<std::shared_ptr<const worker::TableInfo>>& infos);
-  // Whether the table's codec was changed at that clock or before.
-  bool SwitchedBy(std::uint32_t id, std::uint64_t clock) const {
-    return codecs_.SwitchedBy(id, clock);
+  // As CodecLedger::SwitchedBy.
+  bool SwitchedBy(std::uint32_t id, std::uint64_t clock, absl::Time before) const {
+    return codecs_.SwitchedBy(id, clock, before);
   }
   // Codec switches that were decided.
   std::uint64_t switches() const { return codecs_.decided(); }

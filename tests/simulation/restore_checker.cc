@@ -37,13 +37,14 @@ void ForEachPlace(const SimTable& table, const ps::Inbound& sent, const Visit& v
 }  // namespace
 
 std::string RestoreChecker::Judge(const checkpoint::Manifest& manifest,
-                                  const std::vector<ps::ShardContent>& contents) const {
+                                  const std::vector<ps::ShardContent>& contents,
+                                  absl::Time written) const {
   const std::uint32_t shard = contents.back().shard;
   RestoredShard restored(manifest, shard, history_);
   if (const absl::Status begun = restored.Begin(manifest, contents); !begun.ok()) {
     return absl::StrCat("shard ", shard, ": ", begun.ToString());
   }
-  std::string held = JudgeHeld(&restored, manifest.clock);
+  std::string held = JudgeHeld(&restored, manifest.clock, written);
   if (!held.empty()) return absl::StrCat("shard ", shard, " has ", held);
   DigitsByPlace wanted = SendAgain(&restored);
   AddBefore(manifest, shard, &wanted);
@@ -65,10 +66,11 @@ std::string RestoreChecker::Judge(const checkpoint::Manifest& manifest,
 }
 
 // Of tables whose replies are differences.
-std::string RestoreChecker::JudgeHeld(RestoredShard* restored, std::uint64_t clock) const {
+std::string RestoreChecker::JudgeHeld(RestoredShard* restored, std::uint64_t clock,
+                                      absl::Time written) const {
   for (const auto& [id, store] : restored->shard().stores()) {
     const SimTable* const table = TableNamed(*tables_, restored->Find(id)->spec().name);
-    if (table == nullptr || !table->versions() || !switched_by_(id, clock)) continue;
+    if (table == nullptr || !table->versions() || !switched_by_(id, clock, written)) continue;
     for (const ps::FrozenPiece& piece : store->Freeze().pieces) {
       const auto block = store->OpenFeedback(piece.block, /*write_values=*/false);
       if (!block.ok() || block->slot == nullptr) continue;

@@ -1,7 +1,8 @@
 // A RestoreChecker checks "restore(checkpoint) + resent pushes = the live run": a shard that begins
 // with a checkpoint and gets every push that its workers ever sent to it, also those that are in
 // the checkpoint, has each once. And before that, where a codec was changed before the checkpoint,
-// its workers hold nothing: the next difference to what they hold begins with the values.
+// and servers heard of that before they had written it, its workers hold nothing: the next
+// difference to what they hold begins with the values.
 #ifndef LEEWAY_TESTS_SIMULATION_RESTORE_CHECKER_H_
 #define LEEWAY_TESTS_SIMULATION_RESTORE_CHECKER_H_
 
@@ -12,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "checkpoint/manifest.h"
 #include "ps/checkpoint/shard_file.h"
 #include "ps/table/inbound.h"
@@ -24,17 +26,19 @@ namespace leeway::simulation {
 
 class RestoreChecker {
  public:
-  // Whether the codec of a table was changed at that clock or before.
-  using SwitchedBy = std::function<bool(std::uint32_t table, std::uint64_t clock)>;
+  // Whether servers may have known before that time that the codec of a table was changed at that
+  // clock or before.
+  using SwitchedBy =
+      std::function<bool(std::uint32_t table, std::uint64_t clock, absl::Time before)>;
 
   RestoreChecker(const std::vector<SimTable>* tables, const History* history,
                  const SentPushes* sent, SwitchedBy switched_by)
       : tables_(tables), history_(history), sent_(sent), switched_by_(std::move(switched_by)) {}
 
-  // Takes one shard of a checkpoint, with all files that it extends (ps::ReadShard). Returns what
-  // is wrong with the result; empty: nothing.
+  // Takes one shard of a checkpoint, with all files that it extends (ps::ReadShard), which servers
+  // had written at that time. Returns what is wrong with the result; empty: nothing.
   std::string Judge(const checkpoint::Manifest& manifest,
-                    const std::vector<ps::ShardContent>& contents) const;
+                    const std::vector<ps::ShardContent>& contents, absl::Time written) const;
 
  private:
   // The digits (sim_table.h) of a place: those that have to be 1, and those that may be.
@@ -43,7 +47,7 @@ class RestoreChecker {
   };
   using DigitsByPlace = std::map<std::pair<std::uint32_t, std::uint32_t>, Digits>;  // table, place
 
-  std::string JudgeHeld(RestoredShard* restored, std::uint64_t clock) const;
+  std::string JudgeHeld(RestoredShard* restored, std::uint64_t clock, absl::Time written) const;
   // Sends all pushes again. Returns the digits that this has to lead to.
   DigitsByPlace SendAgain(RestoredShard* restored) const;
   // Adds the pushes that the run began with, to places of that shard.

@@ -79,8 +79,8 @@ class RestoreCheckerTest : public testing::TestWithParam<Consistency> {
   }
 
   std::string Judge(const ps::ShardContent& content) const {
-    return RestoreChecker(&tables_, &history_, &sent_, [](auto, auto) { return false; })
-        .Judge(manifest_, {content});
+    return RestoreChecker(&tables_, &history_, &sent_, [](auto, auto, auto) { return false; })
+        .Judge(manifest_, {content}, absl::UnixEpoch());
   }
 
   runtime::Random random_{1};

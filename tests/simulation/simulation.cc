@@ -136,8 +136,8 @@ class Run {
         checker_(&history_),
         coded_(&script_.tables, &history_, &checker_),
         restores_(&script_.tables, &history_, &sent_,
-                  [this](std::uint32_t table, std::uint64_t clock) {
-                    return coded_.SwitchedBy(table, clock);
+                  [this](std::uint32_t table, std::uint64_t clock, absl::Time before) {
+                    return coded_.SwitchedBy(table, clock, before);
                   }),
         checkpoints_(cluster_.world().files(kSharedFolder), &script_.tables, &history_, &restores_,
                      &checker_),
@@ -155,6 +155,7 @@ class Run {
       sent_.Hear(heard);
       coded_.Hear(heard, cluster_.world().Now());
       logs_.Hear(heard);
+      checkpoints_.Hear(heard, cluster_.world().Now());
       HearClocks(heard);
       meetings_.Hear(heard, cluster_.world().Now());
       if (const auto* const welcome = std::get_if<proto::Welcome>(&heard.message)) {
