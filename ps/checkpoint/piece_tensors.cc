@@ -1,6 +1,7 @@
 #include "ps/checkpoint/piece_tensors.h"
 
 #include <array>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -171,7 +172,9 @@ absl::StatusOr<FrozenPiece> ToCollectedPiece(const TableSpec& spec, std::uint64_
   };
   const std::uint64_t pushes =
       count.empty() || !is_whole() ? 0 : count.mapped().bytes.as<std::uint64_t>()[0];
-  if (pushes == 0 || pushes > Consistency::kCountMax || !spec.consistency.collects()) {
+  // Until their clock closes there may be any number of them.
+  const bool fits = pushes <= std::numeric_limits<std::uint32_t>::max();
+  if (pushes == 0 || !fits || !spec.consistency.collects()) {
     return absl::InvalidArgumentError(absl::StrCat("collected pushes ", index, " of table '",
                                                    spec.name, "' are of no number that may be"));
   }

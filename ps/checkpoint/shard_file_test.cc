@@ -200,6 +200,15 @@ TEST(CollectedPiecesTest, ComeBackAsTheyWere) {
   EXPECT_EQ(back->block, 7u);
   EXPECT_EQ(Digest({&*back, 1}), Digest({&piece, 1}));
 
+  // There may be more of a clock that is open than any policy counts to.
+  auto many = parts;
+  for (const std::uint64_t pushes : {std::uint64_t{1} << 21, std::uint64_t{1} << 32}) {
+    many["pushes"].bytes = runtime::Buffer::CopyOf(&pushes, 8);
+    const auto read = ToCollectedPiece(spec, 7, many);
+    EXPECT_EQ(read.ok(), pushes < std::uint64_t{1} << 32) << read.status();
+    EXPECT_EQ(read.ok() ? read->collected : 0, read.ok() ? pushes : 0);
+  }
+
   TableSpec other = spec;
   other.consistency = Consistency::Asp();
   EXPECT_FALSE(ToCollectedPiece(other, 7, parts).ok());

@@ -229,7 +229,7 @@ absl::Status Pushes::ApplyNow(const Table& table, const PreparedTableSettings& s
   if (nonfinite) ++state_->context->counters->nonfinite_pushes;
   state_->CountOverflow(state_->stores.Of(table));
   if (cut != nullptr) {
-    cut->AfterPush(table, inbound);
+    cut->AfterPush(table, inbound, weight);
   }
   state_->pushed_until = std::max(state_->pushed_until, request.clock + 1);
   ++state_->context->counters->pushes_applied;

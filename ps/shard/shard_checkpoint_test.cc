@@ -337,6 +337,55 @@ TEST_F(ShardCutTest, ATrailingPushIsAppliedWithTheSettingsOfItsClock) {
   EXPECT_EQ(RowOf(table->pieces, 7), RowOf(shard_->stores().at(1)->Freeze().pieces, 7));
 }
 
+TEST_F(ShardCutTest, ATrailingPushIsAppliedWithItsWeight) {
+  Install(1, *Consistency::Parse("ssp:3,weight=table:1/0.5"));
+  Join();
+  TickAll(1);
+  ASSERT_TRUE(Begin(2, "ckpt-00000001").ok());
+  Tick(0, 2);
+  PushTo(0, 1, 9);  // of a clock that is not in it
+  PushTo(1, 1, 7);  // of clock 1, and trailing: one update later than what it was computed from
+  TickAll(2);
+  const std::vector<ShardContent> saved = {*Taken()};
+  const ShardContent::Table* const table = Find(saved.back(), 1);
+  ASSERT_NE(table, nullptr);
+  EXPECT_EQ(RowOf(table->pieces, 7), RowOf(shard_->stores().at(1)->Freeze().pieces, 7));
+}
+
+TEST_F(ShardCutTest, ATrailingPushIsAppliedCompensated) {
+  TableSpec spec = TableSpec::Dense("w", {1});
+  spec.updater = {"add", {}};
+  spec.consistency = *Consistency::Parse("ssp:3,dc=1");
+  ASSERT_TRUE(context_.tables.Install(1, spec, *MakeUpdater(spec)).ok());
+  Join();
+  const auto request = [&](std::uint32_t rank, proto::Op op, Payload payload) {
+    Inbound inbound;
+    inbound.request.id = {
+        .incarnation = 100 + rank, .sequence = ++sequences_[rank], .worker = rank, .shard = 0};
+    inbound.request.table = 1;
+    inbound.request.kind = TableKind::kDense;
+    inbound.request.op = op;
+    inbound.request.clock = clocks_[rank];
+    inbound.request.elements = 1;
+    inbound.payload = std::move(payload);
+    shard_->TakeRequest(std::move(inbound));
+  };
+  const auto push = [&](std::uint32_t rank, float value) {
+    request(rank, proto::Op::kPush, {runtime::Buffer::CopyOf(&value, sizeof(value))});
+  };
+  TickAll(1);
+  request(1, proto::Op::kPull, {});
+  ASSERT_TRUE(Begin(2, "ckpt-00000001").ok());
+  Tick(0, 2);
+  push(0, 1);
+  push(1, 2);  // 2 + 2 * 2 * (1 - 0)
+  TickAll(2);
+  const auto content = Taken();
+  ASSERT_TRUE(content.ok()) << content.status();
+  ASSERT_EQ(content->tables.at(0).pieces.size(), 1u);
+  EXPECT_THAT(content->tables[0].pieces[0].values.as<float>(), testing::ElementsAre(6));
+}
+
 // The checkpoint says that nobody has pushed to it: should anybody send that again, it counts.
 TEST_F(ShardCutTest, WithoutABoundATableFirstPushedToLaterIsLeftOut) {
   Install(1, Consistency::Bsp());
@@ -544,6 +593,34 @@ TEST_F(ShardCutTest, HasWhatIsCollected) {
   push.request.id.sequence = 2;
   other.TakeRequest(push);
   EXPECT_EQ(counters_.pushes_applied, applied + 3);
+}
+
+// Also where the shard has got it from another, and nothing of that table has ever been applied.
+TEST_F(ShardCutTest, HasWhatWasCollectedElsewhere) {
+  for (const bool restored : {false, true}) {
+    SCOPED_TRACE(restored);
+    if (context_.tables.Find(1) == nullptr) Install(1, Consistency::FedBuff(3));
+    Join();
+    PushTo(0, 1, 5);
+    PushTo(1, 1, 5);
+    auto other = std::make_unique<Shard>(0, &context_, &effects_, &effects_);
+    if (restored) {
+      ASSERT_TRUE(Begin(4, "ckpt-00000001").ok());
+      ASSERT_TRUE(other->Restore(*Taken()).ok());
+    } else {
+      other->ImportBegin(shard_->ExportBegin());
+      for (const LogEntry& piece : shard_->Freeze()) ASSERT_TRUE(other->LoadPiece(piece).ok());
+    }
+    shard_ = std::move(other);
+    ASSERT_TRUE(Begin(4, "ckpt-00000002").ok());
+    const auto content = Taken();
+    ASSERT_TRUE(content.ok()) << content.status();
+    const ShardContent::Table* const table = Find(*content, 1);
+    ASSERT_NE(table, nullptr);
+    ASSERT_EQ(table->collected.size(), 1u);
+    EXPECT_EQ(table->collected[0].collected, 2u);
+    shard_ = std::make_unique<Shard>(0, &context_, &effects_, &effects_);
+  }
 }
 
 }  // namespace

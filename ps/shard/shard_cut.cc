@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "checkpoint/folder.h"
 #include "proto/messages/table_settings_schedule.h"
+#include "ps/store/factory/collected_pushes.h"
 #include "ps/store/factory/new_shard_store.h"
 #include "ps/store/feedback.h"
 #include "runtime/base/status_macros.h"
@@ -81,7 +82,7 @@ void ShardCut::BeforePush(const Table& table, std::uint64_t clock) {
   if (clock >= order_.clock) Freeze(table.id(), /*may_trail=*/true);
 }
 
-void ShardCut::AfterPush(const Table& table, const Inbound& push) {
+void ShardCut::AfterPush(const Table& table, const Inbound& push, double weight) {
   const bool later = push.request.clock >= order_.clock;
   if (later || !ByClock(table) || done_ == nullptr) return;
   const proto::RequestId& id = push.request.id;
@@ -103,6 +104,7 @@ void ShardCut::AfterPush(const Table& table, const Inbound& push) {
   trailing_.push_back(
       {.table = table.id(),
        .settings = proto::TableSettingsOf(table.SettingsAt(push.request.clock).spec),
+       .weight = weight,
        .push = std::move(trailing)});
 }
 
@@ -168,7 +170,8 @@ absl::StatusOr<ShardContent> ApplyTrailingPushes(FrozenShard frozen) {
         updater = std::move(other);
         used = trailing.settings;
       }
-      LEEWAY_RETURN_IF_ERROR(copy->Apply(trailing.push));
+      LEEWAY_RETURN_IF_ERROR(ApplyWeighted(copy.get(), table.spec.dtype, trailing.push,
+                                           trailing.weight, /*nonfinite=*/nullptr));
     }
     table.pieces = copy->Freeze().pieces;
   }

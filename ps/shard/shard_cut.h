@@ -47,6 +47,7 @@ struct FrozenShard {
   struct TrailingPush {
     std::uint32_t table = 0;
     proto::TableSettings settings;  // that hold in its clock
+    double weight = 1;              // as it was applied
     PushView push;
   };
   ShardContent content;
@@ -83,9 +84,9 @@ class ShardCut {
 
   std::uint64_t clock() const { return order_.clock; }
 
-  // Called before and after a push that is applied at once.
+  // Called before and after a push that is applied at once, multiplied by `weight`.
   void BeforePush(const Table& table, std::uint64_t clock);
-  void AfterPush(const Table& table, const Inbound& push);
+  void AfterPush(const Table& table, const Inbound& push, double weight);
 
   // Freezes what has not been frozen. Nothing of the clocks below the cut's will come any more, and
   // nothing of later ones has been applied to BSP tables. `sessions`: of the workers, now.

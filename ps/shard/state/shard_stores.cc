@@ -41,6 +41,7 @@ ShardStore* ShardStores::Of(const Table& table, const PreparedTableSettings& set
 CollectedPushes& ShardStores::CollectedOf(const Table& table) {
   const auto found = collected_.find(table.id());
   if (found != collected_.end()) return found->second;
+  Of(table);
   return collected_.try_emplace(table.id(), table.spec(), ContextFor(table.id())).first->second;
 }
 
@@ -54,10 +55,7 @@ absl::Status ShardStores::Apply(const Table& table, const PreparedTableSettings&
                                 const PushView& push, double weight, bool* nonfinite) {
   ShardStore* const store = Of(table, settings);
   if (table.is_weighted()) ++updates_[table.id()];
-  if (weight == 1) return nonfinite == nullptr ? store->Apply(push) : store->Apply(push, nonfinite);
-  LEEWAY_ASSIGN_OR_RETURN(const AggregatedPush weighted,
-                          Weighted(*store, table.spec().dtype, push, weight));
-  return store->ApplyAggregate(weighted);
+  return ApplyWeighted(store, table.spec().dtype, push, weight, nonfinite);
 }
 
 std::uint64_t ShardStores::UpdatesOf(const Table& table, std::uint64_t block) const {

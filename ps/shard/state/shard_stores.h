@@ -27,7 +27,8 @@ class ShardStores {
   ShardStore* Of(const Table& table, const PreparedTableSettings& settings);
   const ByTable& all() const { return stores_; }
 
-  // Of a table whose pushes are collected (Consistency::collects).
+  // Of a table whose pushes are collected (Consistency::collects). Where anything is collected
+  // there is a store, too: who goes through the stores finds all.
   CollectedPushes& CollectedOf(const Table& table);
   const std::map<std::uint32_t, CollectedPushes>& collected() const { return collected_; }
   // Applies what is collected for that block (sparse: 0): its sum, divided by `mean_of`.

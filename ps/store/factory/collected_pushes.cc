@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "ps/store/checks.h"
@@ -14,9 +15,14 @@
 namespace leeway::ps {
 namespace {
 
+// The bytes of a block of sums with as many elements as a block of that table.
+std::uint64_t BlockBytesOfSums(DType dtype, std::uint64_t block_bytes) {
+  return block_bytes / SizeOf(dtype) * SizeOf(ComputeDType(dtype));
+}
+
 StoreContext ContextOfSums(const TableSpec& spec, const StoreContext& context) {
   StoreContext sums = context;
-  sums.block_bytes = context.block_bytes / SizeOf(spec.dtype) * SizeOf(ComputeDType(spec.dtype));
+  sums.block_bytes = BlockBytesOfSums(spec.dtype, context.block_bytes);
   return sums;
 }
 
@@ -43,8 +49,16 @@ absl::StatusOr<AggregatedPush> Weighted(const ShardStore& store, DType dtype, co
   return weighted;
 }
 
+absl::Status ApplyWeighted(ShardStore* store, DType dtype, const PushView& push, double weight,
+                           bool* nonfinite) {
+  if (weight == 1) return nonfinite == nullptr ? store->Apply(push) : store->Apply(push, nonfinite);
+  LEEWAY_ASSIGN_OR_RETURN(const AggregatedPush weighted, Weighted(*store, dtype, push, weight));
+  return store->ApplyAggregate(weighted);
+}
+
 CollectedPushes::CollectedPushes(const TableSpec& spec, const StoreContext& context)
-    : spec_(SpecOfSums(spec)),
+    : dtype_(spec.dtype),
+      spec_(SpecOfSums(spec)),
       context_(ContextOfSums(spec, context)),
       adds_(std::move(MakeAdd({}).value())) {}
 
@@ -62,7 +76,7 @@ absl::Status CollectedPushes::Add(const AggregatedPush& push) {
   Sum& sum = SumOf(push.block);
   LEEWAY_RETURN_IF_ERROR(
       sum.store->Apply(PushView{.block = push.block, .keys = push.keys, .values = push.values}));
-  ++sum.count;
+  if (sum.count != std::numeric_limits<std::uint32_t>::max()) ++sum.count;
   if (!std::isnan(push.learning_rate)) sum.learning_rate = push.learning_rate;
   return absl::OkStatus();
 }
@@ -136,7 +150,8 @@ absl::StatusOr<bool> CollectedPushes::LoadElsewhere(const FrozenPiece& piece,
   LEEWAY_RETURN_IF_ERROR(CheckPiece(spec_, *adds_, piece));
   const bool fresh = !sums_.contains(piece.block);
   Sum& sum = SumOf(piece.block);
-  absl::StatusOr<std::uint64_t> rows = sum.store->LoadElsewhere(piece, block_bytes);
+  absl::StatusOr<std::uint64_t> rows =
+      sum.store->LoadElsewhere(piece, BlockBytesOfSums(dtype_, block_bytes));
   if (rows.ok() && *rows != 0) {
     // Of several shards of a checkpoint the one with most pushes: how many there were of the rows
     // that belong here is not known.

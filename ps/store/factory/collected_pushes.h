@@ -23,6 +23,11 @@ namespace leeway::ps {
 absl::StatusOr<AggregatedPush> Weighted(const ShardStore& store, DType dtype, const PushView& push,
                                         double weight);
 
+// Applies a push that passed Check, multiplied by `weight`; `nonfinite` as for ShardStore::Apply,
+// may be null.
+absl::Status ApplyWeighted(ShardStore* store, DType dtype, const PushView& push, double weight,
+                           bool* nonfinite);
+
 class CollectedPushes {
  public:
   // Of a dense or sparse table whose updater adds up pushes (Updater::Combine::kSum). `context`: as
@@ -58,6 +63,7 @@ class CollectedPushes {
   };
   Sum& SumOf(std::uint64_t block);
 
+  const DType dtype_;     // of the table
   const TableSpec spec_;  // of the sums
   const StoreContext context_;
   const std::unique_ptr<Updater> adds_;

@@ -13,6 +13,8 @@ TableSpec DenseSpec(DType dtype) {
   return spec;
 }
 
+TableSpec SparseSpec(DType dtype) { return TableSpec::Sparse("w", kTestRowWidth, dtype); }
+
 // By row and element, as numbers: -0 is 0.
 template <class Stored>
 std::map<std::uint64_t, std::vector<ComputeOf<Stored>>> Contents(const Shard& shard) {
@@ -52,6 +54,14 @@ void ExpectSumsOf(const TableSpec& spec) {
   for (const FrozenPiece& piece : collected.Freeze()) ASSERT_TRUE(loaded.Load(piece).ok());
   EXPECT_EQ(loaded.count(all.front().block), all.size());
   EXPECT_EQ(Digest(loaded.Freeze()), Digest(collected.Freeze()));
+  CollectedPushes restored(spec, kTestContext);
+  for (const FrozenPiece& piece : collected.Freeze()) {
+    const auto any = restored.LoadElsewhere(piece, kTestContext.block_bytes);
+    ASSERT_TRUE(any.ok()) << any.status();
+    EXPECT_TRUE(*any);
+  }
+  EXPECT_EQ(restored.count(all.front().block), all.size());
+  EXPECT_EQ(Digest(restored.Freeze()), Digest(collected.Freeze()));
   const auto expected = store->Combine(all, 1);
   ASSERT_TRUE(expected.ok());
   Shard one(spec, kTestContext), other(spec, kTestContext);
@@ -68,12 +78,14 @@ void ExpectSumsOf(const TableSpec& spec) {
 }
 
 TEST(CollectedPushesTest, AreTheSum) {
-  ExpectSumsOf<float>(DenseSpec(DType::kFloat32));
-  ExpectSumsOf<double>(DenseSpec(DType::kFloat64));
-  ExpectSumsOf<Float16>(DenseSpec(DType::kFloat16));
-  ExpectSumsOf<std::int64_t>(DenseSpec(DType::kInt64));
-  ExpectSumsOf<float>(TableSpec::Sparse("w", kTestRowWidth, DType::kFloat32));
-  ExpectSumsOf<BFloat16>(TableSpec::Sparse("w", kTestRowWidth, DType::kBFloat16));
+  for (const auto& spec_of : {DenseSpec, SparseSpec}) {
+    ExpectSumsOf<float>(spec_of(DType::kFloat32));
+    ExpectSumsOf<double>(spec_of(DType::kFloat64));
+    ExpectSumsOf<Float16>(spec_of(DType::kFloat16));
+    ExpectSumsOf<BFloat16>(spec_of(DType::kBFloat16));
+    ExpectSumsOf<std::int32_t>(spec_of(DType::kInt32));
+    ExpectSumsOf<std::int64_t>(spec_of(DType::kInt64));
+  }
 }
 
 TEST(CollectedPushesTest, WeightsAndMeansMultiply) {
