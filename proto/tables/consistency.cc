@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -18,7 +19,12 @@ namespace {
 
 constexpr absl::string_view kForms =
     "may be bsp, ssp:S, asp, backup:K/N, dssp:LOW-HIGH, psp:S/SAMPLE, softsync:N or fedbuff:K, and "
-    "then \",drop\", \",wait\", \",weight=…\" or \",dc=…\" (docs/consistency.md)";
+    "then \",drop\", \",wait\", \",weight=…\", \",dc=LAMBDA\" or \",dc=adaptive:LAMBDA/DECAY\", "
+    "LAMBDA above 0 and DECAY above 0 and below 1 (docs/consistency.md)";
+
+// What pushes are multiplied by is a float32 in most tables.
+constexpr double kFactorMax = std::numeric_limits<float>::max();
+bool IsFactor(double value) { return value >= 0 && value <= kFactorMax; }
 
 // Digits and nothing else.
 template <class Number>
@@ -103,7 +109,7 @@ bool ReadCompensation(absl::string_view text, Consistency* to) {
   const std::pair<absl::string_view, absl::string_view> parts =
       absl::StrSplit(text, absl::MaxSplits('/', 1));
   return ReadFraction(parts.first, &to->compensation) &&
-         ReadFraction(parts.second, &to->compensation_decay);
+         ReadFraction(parts.second, &to->compensation_decay) && to->compensation_decay != 0;
 }
 
 bool ReadOption(absl::string_view text, Consistency* to) {
@@ -198,14 +204,15 @@ absl::Status CheckWeight(const Consistency& is) {
     case Weight::kTable:
       break;
   }
-  const bool fit =
-      std::ranges::all_of(is.weights, [](double one) { return one >= 0 && std::isfinite(one); });
-  if (fit && unused(false, false) && !is.weights.empty() &&
-      is.weights.size() <= Consistency::kWeightsMax) {
-    return absl::OkStatus();
+  if (is.weights.empty() || is.weights.size() > Consistency::kWeightsMax) {
+    return WrongField("weights are ", is.weights.size(), ", may be 1 to ",
+                      Consistency::kWeightsMax);
   }
-  return WrongField("weights are ", absl::StrJoin(is.weights, "/"), ", may be 1 to ",
-                    Consistency::kWeightsMax, " numbers from 0 on");
+  const auto wrong = std::ranges::find_if_not(is.weights, IsFactor);
+  if (wrong == is.weights.end() && unused(false, false)) return absl::OkStatus();
+  return wrong == is.weights.end()
+             ? WrongField("a is ", is.a, " and b ", is.b, ", may be 0 for table")
+             : WrongField("weights has ", *wrong, ", each may be 0 to ", kFactorMax);
 }
 
 template <class Enum>
@@ -216,12 +223,12 @@ absl::Status CheckEnumField(absl::string_view field, Enum value, Enum last) {
 }
 
 absl::Status CheckCompensation(const Consistency& is) {
-  const bool in_range = is.compensation >= 0 && std::isfinite(is.compensation) &&
-                        is.compensation_decay >= 0 && is.compensation_decay < 1 &&
+  const bool in_range = IsFactor(is.compensation) && is.compensation_decay >= 0 &&
+                        is.compensation_decay < 1 &&
                         (is.compensation > 0 || is.compensation_decay == 0);
   if (!in_range) {
     return WrongField("compensation is ", is.compensation, " and its decay ", is.compensation_decay,
-                      ", may be 0 or more, and from 0 to below 1");
+                      ", may be 0 to ", kFactorMax, ", and 0 to below 1");
   }
   if (is.is_compensated() && (is.is_bsp() || is.collects())) {
     return WrongField("compensation is of pushes that take effect when they come, one by one");

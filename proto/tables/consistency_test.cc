@@ -107,6 +107,8 @@ TEST(ConsistencyTest, RefusesEverythingElse) {
                            "softsync:4,dc=1",
                            "asp,dc=adaptive:1",
                            "asp,dc=adaptive:1/1",
+                           "asp,dc=adaptive:1/0",
+                           "asp,dc=adaptive:1/-0",
                            "asp,dc=1,dc=1",
                            "asp,",
                            ",",
@@ -124,6 +126,29 @@ TEST(ConsistencyTest, RefusesEverythingElse) {
   std::string many = "asp,weight=table:1";
   for (int i = 0; i < 64; ++i) many += "/1";
   EXPECT_FALSE(Consistency::Parse(many).ok());
+}
+
+// Pushes of float32 are multiplied by them.
+TEST(ConsistencyTest, FactorsAreFiniteFloats) {
+  for (const char* const text : {"asp,weight=table:3.4e38", "asp,dc=3.4e38"}) {
+    EXPECT_TRUE(Consistency::Parse(text).ok()) << text;
+  }
+  EXPECT_EQ(Consistency::Parse("asp,weight=table:1/1e39").status().message(),
+            "consistency.weights has 1e+39, each may be 0 to 3.40282e+38");
+  EXPECT_EQ(Consistency::Parse("asp,dc=1e300").status().message(),
+            "consistency.compensation is 1e+300 and its decay 0, may be 0 to 3.40282e+38, and 0 to "
+            "below 1");
+}
+
+TEST(ConsistencyTest, AnErrorOfALongListIsShort) {
+  Consistency many = Consistency::Asp();
+  many.weight = Consistency::Weight::kTable;
+  many.weights.assign(1000000, 0.123456789);
+  for (const absl::Status& refused : {many.Validate(), Consistency::Parse(many.ToString()).status(),
+                                      Consistency::Parse(std::string(3000000, ',')).status()}) {
+    EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_LT(refused.message().size(), 500u);
+  }
 }
 
 TEST(ConsistencyTest, RefusesValuesThatWereCast) {
