@@ -43,7 +43,7 @@ struct LocalSgdOptions {
   // Steps between the push of a part and the use of its result; below `steps`. 0: it waits.
   std::uint32_t overlap_steps = 0;
   // Of the worker's own values that are kept when a result comes `overlap_steps` later: α in
-  // θ_w ← α θ_w + (1 − α) θ. 0 to 1.
+  // θ_w ← α θ_w + (1 − α) θ. 0 to 1. Finish keeps none.
   float mixing = 0;
   // Steps between exchanges in proportion to this worker's speed: `steps` for the fastest one.
   // Workers tell each other their speeds in a table, "<the first part's name>/speeds".
@@ -63,17 +63,26 @@ class LocalSgd {
   LocalSgd(const LocalSgd&) = delete;
   LocalSgd& operator=(const LocalSgd&) = delete;
 
-  // Fills the arrays with the tables' values. INVALID_ARGUMENT: an option is out of range, or a
-  // part is not as described.
+  // Fills the arrays with the tables' values. Again: begins anew, at step 0; an exchange that is
+  // under way is forgotten. INVALID_ARGUMENT: an option is out of range, or a part is not as
+  // described.
   absl::Status Begin();
   // After each inner step: exchanges the parts that are due, and ends the worker's clock when one
   // was pushed. FAILED_PRECONDITION: before Begin.
+  //
+  // Any other error: an exchange has failed, and the step counts all the same. The next call goes
+  // on with it before it begins another: it pushes the outer gradient, as it is then, if the table
+  // has not taken it, or else pulls (also after UNKNOWN, where the table may not have it). So one
+  // may go on training, until it succeeds, or stop. With `overlap_steps` 0 what was trained since
+  // the push is lost then, as the table's values replace it.
   absl::Status Step();
-  // After the last one: exchanges all parts, and waits for the results.
+  // After the last one: exchanges all parts, and waits for the results. The arrays have the tables'
+  // values then, whatever `mixing` is: in BSP the same at every worker. After an error it may be
+  // called again, and goes on.
   absl::Status Finish();
 
   std::uint64_t step() const;
-  // Exchanges of parts so far.
+  // Exchanges of parts since Begin.
   std::uint64_t exchanges() const;
   // Steps between two exchanges of a part now (`by_speed`).
   std::uint32_t steps_between() const;

@@ -1,7 +1,9 @@
 // LocalSgd on whole clusters, against its formulas worked out step by step.
 #include "leeway/local_sgd.h"
 
+#include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/time/clock.h"
@@ -72,7 +74,7 @@ std::vector<std::vector<float>> Expected(std::size_t elements, std::uint64_t ste
   }
   if (due > steps) take(mixing);
   exchange();
-  take(overlap == 0 ? 0 : mixing);
+  take(0);
   return values;
 }
 
@@ -149,6 +151,80 @@ TEST(LocalSgdAsynchronous, SlowerWorkersTakeFewerSteps) {
     ASSERT_TRUE(worker->Barrier(Group::kWorkers, "end").ok());
   });
   EXPECT_TRUE(ran.ok()) << ran;
+}
+
+// A worker of a BSP table, alone with its own clock until `OthersGoOn`.
+class LocalSgdAlone : public testing::Test {
+ protected:
+  void Begin(LocalSgdOptions options, std::uint32_t workers) {
+    LocalCluster::Setup setup;
+    setup.workers = workers;
+    setup.config.request_timeout = absl::Milliseconds(200);
+    cluster_ = std::move(LocalCluster::Start(setup).value());
+    std::vector<std::thread> threads;
+    workers_.resize(workers);
+    for (auto& worker : workers_) {
+      threads.emplace_back([&] { worker = std::move(cluster_->Connect().value()); });
+    }
+    for (std::thread& thread : threads) thread.join();
+    TableSpec spec = TableSpec::Dense("w", {4});
+    spec.updater = {"sgd", {{"learning_rate", 1}}};
+    for (auto& worker : workers_) table_ = worker->CreateTable(spec).value();
+    local_.emplace(workers_.back().get(), std::vector<LocalSgd::Part>{{table_, values_}}, options);
+    ASSERT_TRUE(local_->Begin().ok());
+  }
+  absl::Status Step() {
+    for (float& value : values_) ++value;
+    return local_->Step();
+  }
+  void OthersGoOn(int clocks) {
+    for (std::size_t w = 0; w + 1 < workers_.size(); ++w) {
+      for (int clock = 0; clock < clocks; ++clock) ASSERT_TRUE(workers_[w]->Clock().ok());
+    }
+  }
+
+  std::unique_ptr<LocalCluster> cluster_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  Table table_;
+  std::vector<float> values_ = std::vector<float>(4);
+  std::optional<LocalSgd> local_;
+};
+
+TEST_F(LocalSgdAlone, BegunAgainItGoesOnFromTheTable) {
+  Begin({.steps = 5, .overlap_steps = 2}, /*workers=*/1);
+  for (int step = 0; step < 6; ++step) ASSERT_TRUE(Step().ok());  // a result is out
+  ASSERT_TRUE(local_->Begin().ok());
+  EXPECT_EQ(local_->exchanges(), 0u);
+  EXPECT_THAT(values_, testing::Each(5));
+  for (int step = 0; step < 10; ++step) ASSERT_TRUE(Step().ok());
+  EXPECT_EQ(local_->step(), 10u);
+  EXPECT_EQ(local_->exchanges(), 2u);
+  ASSERT_TRUE(local_->Finish().ok());
+}
+
+TEST_F(LocalSgdAlone, AnExchangeThatFailedGoesOnAtTheNextStep) {
+  Begin({.steps = 3}, /*workers=*/2);
+  for (int step = 1; step <= 5; ++step) {
+    EXPECT_EQ(Step().code(), step < 3 ? absl::StatusCode::kOk : absl::StatusCode::kDeadlineExceeded)
+        << step;
+  }
+  EXPECT_EQ(local_->exchanges(), 1u);
+  OthersGoOn(10);
+  EXPECT_TRUE(Step().ok());  // takes the first result, and begins the second exchange
+  EXPECT_THAT(values_, testing::Each(3));
+  EXPECT_EQ(local_->exchanges(), 2u);
+  for (int step = 7; step <= 20; ++step) ASSERT_TRUE(Step().ok());
+  EXPECT_EQ(local_->exchanges(), 6u);
+}
+
+TEST_F(LocalSgdAlone, ALastExchangeThatFailedGoesOnWhenItIsFinishedAgain) {
+  Begin({.steps = 3}, /*workers=*/2);
+  ASSERT_TRUE(Step().ok());
+  EXPECT_EQ(local_->Finish().code(), absl::StatusCode::kDeadlineExceeded);
+  OthersGoOn(1);
+  EXPECT_TRUE(local_->Finish().ok());
+  EXPECT_EQ(local_->exchanges(), 1u);
+  EXPECT_THAT(values_, testing::Each(1));
 }
 
 TEST(LocalSgdOptionsTest, OutOfRangeTheyAreRefused) {

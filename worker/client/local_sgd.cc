@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -21,19 +20,34 @@ absl::Status Wrong(const std::string& what) {
 }  // namespace
 
 struct LocalSgd::State {
+  // How far an exchange has come: one that fails goes on from there at the next call.
+  enum class Phase : std::uint8_t {
+    kNone,
+    kPushed,   // the outer gradient was taken
+    kClocked,  // and the clock has ended
+    kPulling,  // and `result` is under way
+  };
   struct Exchanged {
     Part part;
     std::vector<float> anchor;  // the global values that the next outer gradient begins at
     std::vector<float> pulled;
+    Phase phase = Phase::kNone;
     Ticket result;
-    std::optional<std::uint64_t> due;  // the step at which the result is taken; none: none is out
-    std::uint64_t next = 0;            // the step of its next exchange
+    std::uint64_t due = 0;   // the step at which the result is taken
+    std::uint64_t next = 0;  // the step of its next exchange
+    bool last = false;       // Finish has begun the last one
   };
 
   absl::Status Check() const;
+  absl::Status Begin();
   absl::Status Push(Exchanged* one);
-  absl::Status Take(Exchanged* one);
+  absl::Status GoOn(Exchanged* one);
+  absl::Status Take(Exchanged* one, float kept);
+  absl::Status Exchange(Exchanged* one);
   absl::Status TellSpeed();
+  float kept() const { return options.overlap_steps == 0 ? 0 : options.mixing; }
+  void Await();
+  std::vector<Exchanged*> InTurn();
 
   Worker* worker;
   LocalSgdOptions options;
@@ -72,8 +86,8 @@ absl::Status LocalSgd::State::Check() const {
   return absl::OkStatus();
 }
 
-// The outer gradient leaves, and the pull that follows it: where the table's clocks close, once
-// this one has.
+// The outer gradient leaves. One whose outcome is not known is not pushed again: it may be taken
+// yet.
 absl::Status LocalSgd::State::Push(Exchanged* one) {
   std::vector<float>& gradient = one->pulled;
   for (std::size_t i = 0; i < gradient.size(); ++i) {
@@ -81,26 +95,64 @@ absl::Status LocalSgd::State::Push(Exchanged* one) {
   }
   Options copied;
   copied.copy = true;  // the pull writes where the gradient lies
-  const Ticket pushed = one->part.table.Push(std::span<const float>(gradient), copied);
-  LEEWAY_RETURN_IF_ERROR(worker->Clock());
-  LEEWAY_RETURN_IF_ERROR(worker->Wait(pushed));
-  one->result = one->part.table.Pull(std::span<float>(one->pulled));
+  const absl::Status pushed =
+      worker->Wait(one->part.table.Push(std::span<const float>(gradient), copied));
+  if (!pushed.ok() && !absl::IsUnknown(pushed)) return pushed;
+  one->phase = Phase::kPushed;
   one->due = step + options.overlap_steps;
-  one->next = step + between;
+  one->next += between;
   ++exchanges;
+  return pushed;
+}
+
+// The pull follows the push: where the table's clocks close, once this one has.
+absl::Status LocalSgd::State::GoOn(Exchanged* one) {
+  if (one->phase == Phase::kPushed) {
+    const absl::Status ended = worker->Clock();
+    if (ended.ok() || absl::IsDataLoss(ended)) one->phase = Phase::kClocked;  // as Clock() says
+    LEEWAY_RETURN_IF_ERROR(ended);
+  }
+  if (one->phase == Phase::kClocked) {
+    one->result = one->part.table.Pull(std::span<float>(one->pulled));
+    one->phase = Phase::kPulling;
+  }
   return absl::OkStatus();
 }
 
-absl::Status LocalSgd::State::Take(Exchanged* one) {
+absl::Status LocalSgd::State::Take(Exchanged* one, float kept) {
+  LEEWAY_RETURN_IF_ERROR(GoOn(one));
+  one->phase = Phase::kClocked;  // to be pulled again if this fails
   LEEWAY_RETURN_IF_ERROR(worker->Wait(one->result));
-  one->due.reset();
-  const float kept = options.overlap_steps == 0 ? 0 : options.mixing;
+  one->phase = Phase::kNone;
   for (std::size_t i = 0; i < one->pulled.size(); ++i) {
     float& value = one->part.values[i];
     value = kept * value + (1 - kept) * one->pulled[i];
   }
   one->anchor = one->pulled;
   return absl::OkStatus();
+}
+
+absl::Status LocalSgd::State::Exchange(Exchanged* one) {
+  if (one->phase != Phase::kNone) LEEWAY_RETURN_IF_ERROR(Take(one, kept()));
+  LEEWAY_RETURN_IF_ERROR(Push(one));
+  return GoOn(one);
+}
+
+// What is under way writes into `pulled`.
+void LocalSgd::State::Await() {
+  for (Exchanged& one : parts) {
+    if (one.phase == Phase::kPulling) worker->Wait(one.result).IgnoreError();
+    one.phase = Phase::kNone;
+  }
+}
+
+// In the order in which they are exchanged, which is the same at all workers: one that failed
+// before comes before those that were due after it.
+std::vector<LocalSgd::State::Exchanged*> LocalSgd::State::InTurn() {
+  std::vector<Exchanged*> all;
+  for (Exchanged& one : parts) all.push_back(&one);
+  std::ranges::stable_sort(all, {}, &Exchanged::next);
+  return all;
 }
 
 // Dynamic Local Updates: steps in proportion to speed, `steps` for the fastest worker that is
@@ -133,34 +185,36 @@ LocalSgd::LocalSgd(Worker* worker, std::vector<Part> parts, LocalSgdOptions opti
   for (Part& part : parts) state_->parts.emplace_back().part = std::move(part);
 }
 
-LocalSgd::~LocalSgd() {
-  // What is under way writes into the arrays here.
-  for (State::Exchanged& one : state_->parts) {
-    if (one.due.has_value()) state_->worker->Wait(one.result).IgnoreError();
-  }
-}
+LocalSgd::~LocalSgd() { state_->Await(); }
 
-absl::Status LocalSgd::Begin() {
-  LEEWAY_RETURN_IF_ERROR(state_->Check());
-  if (state_->options.by_speed) {
+absl::Status LocalSgd::State::Begin() {
+  begun = false;
+  LEEWAY_RETURN_IF_ERROR(Check());
+  Await();
+  if (options.by_speed) {
     TableSpec spec =
-        TableSpec::Sparse(absl::StrCat(state_->parts.front().part.table.spec().name, "/speeds"), 1);
+        TableSpec::Sparse(absl::StrCat(parts.front().part.table.spec().name, "/speeds"), 1);
     spec.updater.name = "assign";
     spec.consistency = Consistency::Asp();
-    LEEWAY_ASSIGN_OR_RETURN(state_->speeds, state_->worker->CreateTable(spec));
+    LEEWAY_ASSIGN_OR_RETURN(speeds, worker->CreateTable(spec));
   }
-  const std::size_t parts = state_->parts.size();
-  for (std::size_t p = 0; p < parts; ++p) {
-    State::Exchanged& one = state_->parts[p];
-    LEEWAY_RETURN_IF_ERROR(state_->worker->Wait(one.part.table.Pull(one.part.values)));
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    Exchanged& one = parts[p];
+    LEEWAY_RETURN_IF_ERROR(worker->Wait(one.part.table.Pull(one.part.values)));
     one.anchor.assign(one.part.values.begin(), one.part.values.end());
     one.pulled.resize(one.anchor.size());
-    one.next = state_->options.steps - p * state_->options.steps / parts;
+    one.next = options.steps - p * options.steps / parts.size();
+    one.last = false;
   }
-  state_->begun = true;
-  state_->since = SteadyClock::now();
+  step = exchanges = worked_steps = 0;
+  between = options.steps;
+  worked_s = worked_s.zero();
+  begun = true;
+  since = SteadyClock::now();
   return absl::OkStatus();
 }
+
+absl::Status LocalSgd::Begin() { return state_->Begin(); }
 
 absl::Status LocalSgd::Step() {
   State& state = *state_;
@@ -169,13 +223,15 @@ absl::Status LocalSgd::Step() {
   ++state.worked_steps;
   ++state.step;
   bool any = false;
-  for (State::Exchanged& one : state.parts) {
-    if (one.next == state.step) {
-      if (one.due.has_value()) LEEWAY_RETURN_IF_ERROR(state.Take(&one));
-      LEEWAY_RETURN_IF_ERROR(state.Push(&one));
+  for (State::Exchanged* const one : state.InTurn()) {
+    one->last = false;
+    if (one->next <= state.step) {
+      LEEWAY_RETURN_IF_ERROR(state.Exchange(one));
       any = true;
     }
-    if (one.due.has_value() && *one.due <= state.step) LEEWAY_RETURN_IF_ERROR(state.Take(&one));
+    if (one->phase == State::Phase::kNone) continue;
+    LEEWAY_RETURN_IF_ERROR(state.GoOn(one));
+    if (one->due <= state.step) LEEWAY_RETURN_IF_ERROR(state.Take(one, state.kept()));
   }
   if (any) LEEWAY_RETURN_IF_ERROR(state.TellSpeed());
   state.since = SteadyClock::now();
@@ -186,10 +242,19 @@ absl::Status LocalSgd::Finish() {
   State& state = *state_;
   if (!state.begun) return absl::FailedPreconditionError("LocalSgd: Finish before Begin");
   for (State::Exchanged& one : state.parts) {
-    if (one.due.has_value()) LEEWAY_RETURN_IF_ERROR(state.Take(&one));
-    LEEWAY_RETURN_IF_ERROR(state.Push(&one));
+    if (one.last) continue;
+    const std::uint64_t before = state.exchanges;
+    const absl::Status exchanged = state.Exchange(&one);
+    if (state.exchanges != before) {
+      one.last = true;
+      one.next = state.step + state.between;
+    }
+    LEEWAY_RETURN_IF_ERROR(exchanged);
   }
-  for (State::Exchanged& one : state.parts) LEEWAY_RETURN_IF_ERROR(state.Take(&one));
+  for (State::Exchanged& one : state.parts) {
+    if (one.phase != State::Phase::kNone) LEEWAY_RETURN_IF_ERROR(state.Take(&one, 0));
+  }
+  for (State::Exchanged& one : state.parts) one.last = false;
   return absl::OkStatus();
 }
 
