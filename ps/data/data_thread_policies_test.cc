@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "ps/shard/state/client_sessions.h"
@@ -317,7 +318,108 @@ TEST(Weights, WhatIsRememberedOfAWorkerIsBounded) {
   EXPECT_EQ(sent.Of(0, kUpdatesSentMax), std::nullopt);
 }
 
+// What a table refuses, or counts, is also what a weight or a compensation makes of finite values.
+// Neither leaves a trace: the mean of an adaptive compensation goes on without it.
+TEST(NonFinite, IsWhatAWeightMakes) {
+  for (const char* const consistency : {"asp,weight=table:1e30", "fedbuff:1,weight=table:1e30"}) {
+    for (const NonFinite policy : {NonFinite::kRefuse, NonFinite::kCount}) {
+      SCOPED_TRACE(consistency);
+      Bench bench({.num_workers = 2, .num_shards = 1});
+      TableSpec spec = TableOf(consistency);
+      spec.nonfinite = policy;
+      const std::uint32_t table = bench.Install(spec);
+      EXPECT_TRUE(bench.PushNow(0, table, 0, 1).ok());
+      const absl::Status pushed = bench.PushNow(0, table, 0, 1e10f);
+      EXPECT_EQ(bench.counters().nonfinite_pushes, 1u);
+      if (policy == NonFinite::kCount) {
+        EXPECT_TRUE(pushed.ok()) << pushed;
+        continue;
+      }
+      EXPECT_EQ(pushed.code(), StatusCode::kInvalidArgument);
+      EXPECT_THAT(std::string(pushed.message()), HasSubstr("multiplied by its weight, which"));
+      EXPECT_THAT(bench.PullNow(1, table, 0), Each(1e30f));
+    }
+  }
+}
+
+TEST(NonFinite, IsWhatACompensationMakes) {
+  Bench bench({.num_workers = 2, .num_shards = 1});
+  TableSpec spec = TableOf("asp,dc=adaptive:1e38/0.5");
+  spec.nonfinite = NonFinite::kRefuse;
+  const std::uint32_t table = bench.Install(spec);
+  EXPECT_THAT(bench.PullNow(0, table, 0), Each(0));
+  EXPECT_TRUE(bench.PushNow(1, table, 0, 10).ok());  // it has pulled nothing: as it is
+  for (int again = 0; again < 2; ++again) {
+    const absl::Status pushed = bench.PushNow(0, table, 0, 1e5f);
+    EXPECT_EQ(pushed.code(), StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(pushed.message()), HasSubstr("when it is compensated, which"));
+  }
+  EXPECT_THAT(bench.PullNow(1, table, 0), Each(10));
+  EXPECT_EQ(bench.counters().nonfinite_pushes, 2u);
+  // v = 0.5 g²: λ g² (w − w_bak) = 1e38 / √(v + 1e-7) · 1e-10 · 10.
+  EXPECT_TRUE(bench.PushNow(0, table, 0, 1e-5f).ok());
+  const auto added = static_cast<float>(1e38 / std::sqrt(0.5 * 1e-10 + 1e-7) * 1e-10 * 10);
+  EXPECT_THAT(bench.PullNow(1, table, 0), Each(testing::FloatNear(added, added * 1e-4f)));
+}
+
+// 16-bit values overflow by the push as it is weighted.
+TEST(NonFinite, IsAnOverflowThatAWeightMakesOrAvoids) {
+  for (const TableKind kind : {TableKind::kDense, TableKind::kSparse}) {
+    for (const char* const weights : {"asp,weight=table:8", "asp,weight=table:0.25"}) {
+      SCOPED_TRACE(weights);
+      Bench bench({.num_workers = 1, .num_shards = 1});
+      TableSpec spec = kind == TableKind::kDense ? TableSpec::Dense("w", {1}, DType::kFloat16)
+                                                 : TableSpec::Sparse("w", 1, DType::kFloat16);
+      spec.updater.name = "add";
+      spec.consistency = Consistency::Parse(weights).value();
+      spec.nonfinite = NonFinite::kRefuse;
+      const std::uint32_t table = bench.Install(spec);
+      std::vector<StatusCode> told;
+      for (int push = 0; push < 3; ++push) {
+        proto::Request request = bench.DensePush(0, table, 0);
+        request.dtype = DType::kFloat16;
+        request.kind = kind;
+        request.elements = 1;
+        Payload payload;
+        if (kind == TableKind::kSparse) {
+          request.keys = 1;
+          payload = Bench::Keys({7});
+        }
+        const Float16 value(32768.0f);
+        payload.push_back(runtime::Buffer::CopyOf(&value, sizeof(value)));
+        bench.Send(0, request, std::move(payload));
+        told.push_back(bench.TakeReply(0).reply().result.code());
+      }
+      const StatusCode expected =
+          std::string(weights).ends_with("8") ? StatusCode::kInvalidArgument : StatusCode::kOk;
+      EXPECT_THAT(told, Each(expected));
+    }
+  }
+}
+
 // ---- delay compensation ----
+
+// The reply is encoded: what its worker has is what it decodes.
+TEST(DelayCompensatedTable, WhatAWorkerPulledIsKnownWhereRepliesAreEncoded) {
+  Bench bench({.num_workers = 2, .num_shards = 1});
+  TableSpec spec = TableOf("asp,dc=1");
+  spec.codec = "sparse";
+  const std::uint32_t table = bench.Install(spec);
+  const auto push = [&](std::uint32_t worker, float value) {
+    std::vector<float> values(Bench::kBlock);
+    values[3] = value;
+    bench.Send(worker, bench.DensePush(worker, table, 0), Bench::Values(values));
+    EXPECT_TRUE(bench.TakeReply(worker).reply().result.ok());
+  };
+  push(1, 1);
+  bench.Send(0, bench.DensePull(0, table, 0));
+  EXPECT_TRUE(bench.TakeReply(0).reply().coded);
+  EXPECT_EQ(bench.counters().uncompensated, 1u);
+  push(1, 1);
+  EXPECT_EQ(bench.counters().uncompensated, 2u);
+  push(0, 2);
+  EXPECT_EQ(bench.counters().uncompensated, 2u);
+}
 
 TEST(DelayCompensatedTable, AGradientIsCompensatedForWhatChangedSinceItsWorkerPulled) {
   Bench bench({.num_workers = 2, .num_shards = 1});

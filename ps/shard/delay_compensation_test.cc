@@ -20,12 +20,13 @@ class DelayCompensationTest : public testing::Test {
  protected:
   std::vector<float> Compensate(const char* consistency, const std::vector<float>& gradient,
                                 const std::vector<float>& now, std::uint32_t worker = 0) {
-    const auto changed =
-        compensation_.Compensate(worker, 1, 0, Consistency::Parse(consistency).value(),
-                                 DType::kFloat32, BufferOf(gradient), BufferOf(now));
+    auto changed = compensation_.Compensate(worker, 1, 0, Consistency::Parse(consistency).value(),
+                                            DType::kFloat32, BufferOf(gradient), BufferOf(now));
     if (!changed.has_value()) return {};
-    const auto values = changed->as<float>();
-    return {values.begin(), values.end()};
+    const auto span = changed->gradient.as<float>();
+    const std::vector<float> values(span.begin(), span.end());
+    compensation_.NoteApplied(1, 0, *std::move(changed));
+    return values;
   }
 
   runtime::ByteBudget budget_{.bytes_max = 64};
@@ -52,6 +53,42 @@ TEST_F(DelayCompensationTest, TheAdaptiveFormDividesByTheRootOfAMeanOfSquares) {
   v = 0.9 * v + 0.1 * 4;
   EXPECT_THAT(Compensate("asp,dc=adaptive:2/0.9", {-2}, {3}),
               ElementsAre(FloatNear(expected(-2, 3, v), 1e-4f)));
+}
+
+TEST_F(DelayCompensationTest, AGradientThatWasNotAppliedIsNotInTheMean) {
+  compensation_.NotePulled(0, 1, 0, BufferOf<float>({0}));
+  const auto policy = Consistency::Parse("asp,dc=adaptive:2/0.9").value();
+  const auto refused = compensation_.Compensate(0, 1, 0, policy, DType::kFloat32,
+                                                BufferOf<float>({100}), BufferOf<float>({1}));
+  ASSERT_TRUE(refused.has_value());
+  const double v = 0.1 * 9;
+  EXPECT_THAT(Compensate("asp,dc=adaptive:2/0.9", {3}, {1}),
+              ElementsAre(FloatNear(static_cast<float>(3 + 2 / std::sqrt(v) * 9), 1e-4f)));
+}
+
+// 8 bytes an element; with no room for it nothing is compensated.
+TEST_F(DelayCompensationTest, TheMeanOfSquaresIsWithinTheLimit) {
+  const std::vector<float> five(5, 1), nine(9, 1);
+  compensation_.NotePulled(0, 1, 0, BufferOf(five));
+  EXPECT_THAT(Compensate("asp,dc=adaptive:2/0.9", five, five), testing::SizeIs(5));
+  EXPECT_EQ(budget_.bytes, 5 * 4u + 5 * 8u);
+  compensation_.NotePulled(0, 1, 0, BufferOf(nine));  // of another size: as after a change
+  EXPECT_THAT(Compensate("asp,dc=adaptive:2/0.9", nine, nine), ElementsAre());
+  EXPECT_LE(budget_.bytes, 64u);
+  compensation_.NotePulled(0, 1, 0, BufferOf(std::vector<float>(17)));  // does not fit
+  EXPECT_LE(budget_.bytes, 64u);
+  compensation_.Clear();
+  EXPECT_EQ(budget_.bytes, 0u);
+}
+
+// Where the square of a large double is infinite.
+TEST_F(DelayCompensationTest, WhatHasNotChangedIsNotCompensated) {
+  compensation_.NotePulled(0, 1, 0, BufferOf<double>({1}));
+  const auto same =
+      compensation_.Compensate(0, 1, 0, Consistency::Parse("asp,dc=1").value(), DType::kFloat64,
+                               BufferOf<double>({1e200}), BufferOf<double>({1}));
+  ASSERT_TRUE(same.has_value());
+  EXPECT_EQ(same->gradient.as<double>()[0], 1e200);
 }
 
 TEST_F(DelayCompensationTest, OfWhatAWorkerPulledTheNewestIsKeptWithinTheLimit) {

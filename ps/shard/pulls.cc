@@ -116,14 +116,25 @@ void Pulls::Serve(const Table& table, const Inbound& inbound, const PullDecision
     state_->sessions.Of({id.worker, id.incarnation})
         .updates_sent.Note(table.id(), view.block, reply.updates);
   }
+  if (table.is_compensated()) NotePulled(table, inbound.request.id.worker, view, *pulled);
   Payload payload = TakeValues(*pulled, &reply);
-  if (table.is_compensated() && !payload.empty()) {
-    compensation_->NotePulled(inbound.request.id.worker, table.id(), view.block, payload[0]);
-  }
   ++state_->context->counters->pulls_served;
   table.CountStaleness(reply.staleness);
   state_->answers->Answer(inbound.peer, std::move(reply), std::move(payload),
                           DeadlineOf(*state_, inbound));
+}
+
+// The values that the worker has when it has decoded the reply. Encoded replies of tables that are
+// compensated have the block as it is (CheckConsistency refuses those that are differences).
+void Pulls::NotePulled(const Table& table, std::uint32_t worker, PullView view,
+                       const PullResult& reply) {
+  if (!reply.coded) {
+    return compensation_->NotePulled(worker, table.id(), view.block, reply.payload[0]);
+  }
+  view.plain = true;
+  const absl::StatusOr<PullResult> plain = PullFrom(state_->stores.Of(table), view);
+  if (!plain.ok()) return;
+  compensation_->NotePulled(worker, table.id(), view.block, plain->payload[0]);
 }
 
 void Pulls::Read(const Table& table, const Inbound& inbound) {

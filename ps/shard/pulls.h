@@ -71,6 +71,7 @@ class Pulls {
  private:
   PullDecision Decide(const Table& table, const proto::Request& request);
   void Serve(const Table& table, const Inbound& inbound, const PullDecision& decision);
+  void NotePulled(const Table& table, std::uint32_t worker, PullView view, const PullResult& reply);
   void Hold(const Table& table, Inbound inbound, const PullDecision& decision);
   std::uint64_t ClockOfContent(const Table& table) const;
   void OnTimer();

@@ -27,32 +27,53 @@ double WeightOfOne(const PreparedTableSettings& settings, double weight, bool la
 
 }  // namespace
 
-absl::Status Pushes::CheckFinite(const Table& table, const proto::Request& request,
-                                 const PushView& push) {
+// Whether the push, which is to be multiplied by `weight`, holds NaN or infinity, or will then.
+absl::StatusOr<bool> Pushes::CheckFinite(const Table& table, const proto::Request& request,
+                                         const PushView& push, double weight) {
   bool nonfinite = false;
+  const char* what = "holds NaN or infinity";
+  const ShardStore& store = *state_->stores.Of(table);
   if (push.codec == 0) {
     nonfinite = HasNonFinite(request.dtype, push.values.bytes());
   } else {
-    LEEWAY_RETURN_IF_ERROR(state_->stores.Of(table)->Check(push));
-    LEEWAY_ASSIGN_OR_RETURN(nonfinite, state_->stores.Of(table)->EncodedNonFinite(push));
+    LEEWAY_RETURN_IF_ERROR(store.Check(push));
+    LEEWAY_ASSIGN_OR_RETURN(nonfinite, store.EncodedNonFinite(push));
   }
-  if (!nonfinite) return absl::OkStatus();
+  if (!nonfinite && weight > 1) {
+    what = "holds values that are infinite when they are multiplied by its weight";
+    LEEWAY_ASSIGN_OR_RETURN(const AggregatedPush weighted,
+                            Weighted(store, request.dtype, push, weight));
+    nonfinite = HasNonFinite(ComputeType(request.dtype), weighted.values.bytes());
+  }
+  if (nonfinite) LEEWAY_RETURN_IF_ERROR(NoteNonFinite(table, request, what));
+  return nonfinite;
+}
+
+absl::Status Pushes::NoteNonFinite(const Table& table, const proto::Request& request,
+                                   absl::string_view what) {
   ++state_->context->counters->nonfinite_pushes;
   if (table.SettingsAt(request.clock).spec.nonfinite != NonFinite::kRefuse) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("a push of worker ", request.id.worker, " to table ", table.spec().name,
-                   " holds NaN or infinity, which the table refuses (TableSpec::nonfinite)"));
+      absl::StrCat("a push of worker ", request.id.worker, " to table ", table.spec().name, " ",
+                   what, ", which the table refuses (TableSpec::nonfinite)"));
 }
 
 // Of a push that is applied now, to a table that refuses what is not finite.
 absl::Status Pushes::CheckOverflow(const Table& table, const proto::Request& request,
-                                   const ShardStore& store, const PushView& push) {
+                                   const ShardStore& store, const PushView& push, double weight) {
   if (ComputeType(request.dtype) == request.dtype && !IsInteger(request.dtype)) {
     return absl::OkStatus();
   }
-  LEEWAY_ASSIGN_OR_RETURN(const bool overflows, store.WouldOverflow(push));
+  bool overflows = false;
+  if (weight == 1) {
+    LEEWAY_ASSIGN_OR_RETURN(overflows, store.WouldOverflow(push));
+  } else {
+    LEEWAY_ASSIGN_OR_RETURN(const AggregatedPush weighted,
+                            Weighted(store, request.dtype, push, weight));
+    LEEWAY_ASSIGN_OR_RETURN(overflows, store.SumWouldOverflow(weighted));
+  }
   if (!overflows) return absl::OkStatus();
   ++state_->context->counters->overflows;
   return absl::InvalidArgumentError(absl::StrCat(
@@ -76,7 +97,7 @@ absl::Status Pushes::Dropped(const Table& table, const proto::Request& request,
 
 absl::Status Pushes::CheckAgain(const Table& table, const Inbound& inbound) {
   const PushView push = ToPush(inbound);
-  LEEWAY_RETURN_IF_ERROR(CheckFinite(table, inbound.request, push));
+  LEEWAY_RETURN_IF_ERROR(CheckFinite(table, inbound.request, push, 1).status());
   return state_->stores.Of(table)->Check(push);
 }
 
@@ -128,10 +149,16 @@ absl::Status Pushes::Take(const Table& table, const Inbound& inbound, bool* held
   // A push that is applied now whatever its values are is looked at while it is applied.
   const bool look_first = !at_once || weighted || table.is_compensated() ||
                           settings.spec.nonfinite == NonFinite::kRefuse;
-  if (look_first) LEEWAY_RETURN_IF_ERROR(CheckFinite(table, request, push));
+  const bool late = at_once && table.closes_by_count() && request.clock < facts.closed;
+  const double weight = WeightOfOne(settings, decision.weight, late);
+  bool nonfinite = false;
+  if (look_first) {
+    LEEWAY_ASSIGN_OR_RETURN(nonfinite,
+                            CheckFinite(table, request, push, table.is_compensated() ? 1 : weight));
+  }
   ShardStore* store = state_->stores.Of(table, settings);
   if (look_first && at_once && settings.spec.nonfinite == NonFinite::kRefuse) {
-    LEEWAY_RETURN_IF_ERROR(CheckOverflow(table, request, *store, push));
+    LEEWAY_RETURN_IF_ERROR(CheckOverflow(table, request, *store, push, weight));
   }
   LEEWAY_RETURN_IF_ERROR(store->CheckMemory(push));
   if (look_first) LEEWAY_RETURN_IF_ERROR(store->Check(push));
@@ -143,47 +170,66 @@ absl::Status Pushes::Take(const Table& table, const Inbound& inbound, bool* held
       open_clocks_->Hold(table, decision.clock, inbound, std::move(push), bytes);
       return absl::OkStatus();
     case PushDecision::Action::kCollect:
-      return Collect(table, settings, decision.weight, push, inbound, begun);
+      return Collect(table, settings, weight, push, inbound, begun);
     default:
       break;
   }
   if (table.is_compensated()) {
-    LEEWAY_ASSIGN_OR_RETURN(const Inbound changed, Compensated(table, settings, push, inbound));
-    return ApplyNow(table, settings, look_first, decision.weight, ToPush(changed), changed, begun);
+    return ApplyCompensated(table, settings, nonfinite, weight, push, inbound, begun);
   }
-  const bool late = table.closes_by_count() && request.clock < facts.closed;
   state_->context->counters->late_pushes += late;
-  return ApplyNow(table, settings, look_first, WeightOfOne(settings, decision.weight, late), push,
-                  inbound, begun);
+  return ApplyNow(table, settings, look_first, weight, push, inbound, begun);
 }
 
-// The request with its gradient compensated for its delay, or as it is where it is not known what
-// its worker has pulled.
-absl::StatusOr<Inbound> Pushes::Compensated(const Table& table,
-                                            const PreparedTableSettings& settings,
-                                            const PushView& push, const Inbound& inbound) {
+// A gradient that is compensated for its delay, or as it is where it is not known what its worker
+// has pulled. `nonfinite`: it is not finite, and the table takes it.
+absl::Status Pushes::ApplyCompensated(const Table& table, const PreparedTableSettings& settings,
+                                      bool nonfinite, double weight, const PushView& push,
+                                      const Inbound& inbound, bool* begun) {
+  LEEWAY_ASSIGN_OR_RETURN(std::optional<DelayCompensation::Compensated> compensated,
+                          Compensate(table, settings, push, inbound));
+  Inbound changed = inbound;
+  if (compensated.has_value()) {
+    changed.request.codec = 0;
+    changed.request.elements = compensated->gradient.size() / SizeOf(table.spec().dtype);
+    changed.payload = {compensated->gradient};
+  }
+  const PushView gradient = ToPush(changed);
+  if (!nonfinite && compensated.has_value() &&
+      HasNonFinite(table.spec().dtype, gradient.values.bytes())) {
+    LEEWAY_RETURN_IF_ERROR(NoteNonFinite(table, changed.request,
+                                         "holds values that are infinite when it is compensated"));
+    nonfinite = true;
+  }
+  if (!nonfinite) {
+    LEEWAY_ASSIGN_OR_RETURN(nonfinite, CheckFinite(table, changed.request, gradient, weight));
+  }
+  LEEWAY_RETURN_IF_ERROR(
+      ApplyNow(table, settings, /*checked=*/true, weight, gradient, changed, begun));
+  if (!compensated.has_value()) {
+    ++state_->context->counters->uncompensated;
+  } else if (!nonfinite) {
+    compensation_->NoteApplied(table.id(), inbound.request.block, *std::move(compensated));
+  }
+  return absl::OkStatus();
+}
+
+// nullopt: it is not known what its worker has pulled.
+absl::StatusOr<std::optional<DelayCompensation::Compensated>> Pushes::Compensate(
+    const Table& table, const PreparedTableSettings& settings, const PushView& push,
+    const Inbound& inbound) {
   const proto::Request& request = inbound.request;
   ShardStore* const store = state_->stores.Of(table, settings);
   LEEWAY_ASSIGN_OR_RETURN(const AggregatedPush plain,
                           Weighted(*store, table.spec().dtype, push, 1));
-  const std::uint64_t elements = plain.values.size() / SizeOf(table.spec().dtype);
   PullView view;
   view.block = request.block;
-  view.elements = elements;
+  view.elements = plain.values.size() / SizeOf(table.spec().dtype);
   view.plain = true;
   LEEWAY_ASSIGN_OR_RETURN(const PullResult now, store->Pull(view));
-  std::optional<runtime::Buffer> gradient = compensation_->Compensate(
-      request.id.worker, table.id(), request.block, settings.spec.consistency, table.spec().dtype,
-      plain.values, now.payload[0]);
-  if (!gradient.has_value()) {
-    ++state_->context->counters->uncompensated;
-    return inbound;
-  }
-  Inbound changed = inbound;
-  changed.request.codec = 0;
-  changed.request.elements = elements;
-  changed.payload = {*std::move(gradient)};
-  return changed;
+  return compensation_->Compensate(request.id.worker, table.id(), request.block,
+                                   settings.spec.consistency, table.spec().dtype, plain.values,
+                                   now.payload[0]);
 }
 
 bool Pushes::MustWait(const Table& table, const proto::Request& request) const {

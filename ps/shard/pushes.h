@@ -7,7 +7,11 @@
 #ifndef LEEWAY_PS_SHARD_PUSHES_H_
 #define LEEWAY_PS_SHARD_PUSHES_H_
 
+#include <optional>
+
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "ps/shard/delay_compensation.h"
 #include "ps/shard/open_clocks.h"
 #include "ps/shard/shard_cut.h"
@@ -39,17 +43,24 @@ class Pushes {
   absl::Status Take(const Table& table, const Inbound& inbound, bool* held, bool* begun);
   absl::Status ApplyNow(const Table& table, const PreparedTableSettings& settings, bool checked,
                         double weight, const PushView& push, const Inbound& inbound, bool* begun);
-  absl::StatusOr<Inbound> Compensated(const Table& table, const PreparedTableSettings& settings,
-                                      const PushView& push, const Inbound& inbound);
+  absl::Status ApplyCompensated(const Table& table, const PreparedTableSettings& settings,
+                                bool nonfinite, double weight, const PushView& push,
+                                const Inbound& inbound, bool* begun);
+  absl::StatusOr<std::optional<DelayCompensation::Compensated>> Compensate(
+      const Table& table, const PreparedTableSettings& settings, const PushView& push,
+      const Inbound& inbound);
   absl::Status Collect(const Table& table, const PreparedTableSettings& settings, double weight,
                        const PushView& push, const Inbound& inbound, bool* begun);
   void ApplyCollectedOf(const Table& table, const PreparedTableSettings& settings,
                         std::uint64_t block, std::uint64_t clock);
   absl::StatusOr<std::uint64_t> StalenessOf(const Table& table,
                                             const proto::Request& request) const;
-  absl::Status CheckFinite(const Table& table, const proto::Request& request, const PushView& push);
+  absl::StatusOr<bool> CheckFinite(const Table& table, const proto::Request& request,
+                                   const PushView& push, double weight);
+  absl::Status NoteNonFinite(const Table& table, const proto::Request& request,
+                             absl::string_view what);
   absl::Status CheckOverflow(const Table& table, const proto::Request& request,
-                             const ShardStore& store, const PushView& push);
+                             const ShardStore& store, const PushView& push, double weight);
   absl::Status Dropped(const Table& table, const proto::Request& request,
                        const PushFacts& facts) const;
   absl::Status OutOfMemory(const Table& table, const Inbound& inbound, bool begun);

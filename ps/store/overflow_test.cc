@@ -60,6 +60,11 @@ void ExpectSeen(T large) {
     EXPECT_TRUE(together->TakeOverflow());
     const auto sum = in_steps->Combine(std::vector<PushView>{push, push}, 2);
     ASSERT_TRUE(sum.ok()) << sum.status();
+    if (!IsInteger(DTypeOf<T>)) {  // Combine has wrapped around
+      EXPECT_TRUE(*in_steps->SumWouldOverflow(*sum));
+    }
+    EXPECT_FALSE(*in_steps->SumWouldOverflow(*in_steps->Combine({&push, 1}, 1)));
+    EXPECT_EQ(in_steps->Digest(), Shard(SpecOf<T>(kind))->Digest());
     ASSERT_TRUE(in_steps->ApplyAggregate(*sum).ok());
     EXPECT_TRUE(in_steps->TakeOverflow());
     EXPECT_EQ(together->Digest(), in_steps->Digest());

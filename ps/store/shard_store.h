@@ -132,10 +132,8 @@ class ShardStore {
   // Whether the push, as one update of its own, would leave 16-bit values that are NaN or infinite,
   // or make integers wrap around. Changes nothing. An error: it does not fit (Check).
   virtual absl::StatusOr<bool> WouldOverflow(const PushView& push) const = 0;
-  // The same of the sum of pushes to a dense block.
-  virtual absl::StatusOr<bool> SumWouldOverflow(const AggregatedPush& /*sum*/) const {
-    return false;
-  }
+  // The same of a sum of pushes.
+  virtual absl::StatusOr<bool> SumWouldOverflow(const AggregatedPush& sum) const = 0;
   // Whether an update has since the last call.
   virtual bool TakeOverflow() { return std::exchange(overflowed_, false); }
 

@@ -16,7 +16,7 @@
 
 namespace leeway::ps {
 
-// The blocks that DelayCompensation keeps, of one data thread.
+// What DelayCompensation keeps, of one data thread: blocks, and means of squares.
 inline constexpr std::uint64_t kPulledBlocksBytesMax = std::uint64_t{1} << 30;
 
 // Outlives the shards.

@@ -66,7 +66,6 @@ class CodedStore final : public ShardStore {
     bool nonfinite = false;
     return Apply(push, &nonfinite);
   }
-
   absl::Status Apply(const PushView& push, bool* nonfinite) override {
     if (push.codec == 0) return plain_->Apply(push, nonfinite);
     LEEWAY_RETURN_IF_ERROR(decoder_.Check(push, *plain_));
@@ -99,6 +98,9 @@ class CodedStore final : public ShardStore {
       return plain_->WouldOverflow(plain);
     }
     LEEWAY_ASSIGN_OR_RETURN(const AggregatedPush sum, decoder_.Sum({&push, 1}, 1));
+    return plain_->SumWouldOverflow(sum);
+  }
+  absl::StatusOr<bool> SumWouldOverflow(const AggregatedPush& sum) const override {
     return plain_->SumWouldOverflow(sum);
   }
 

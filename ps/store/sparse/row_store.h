@@ -43,6 +43,31 @@ class RowStore : public ShardStore {
     return Apply(push);
   }
 
+  absl::StatusOr<bool> SumWouldOverflow(const AggregatedPush& sum) const final {
+    LEEWAY_RETURN_IF_ERROR(CheckKeys(spec_, context_, sum.keys));
+    const auto keys = sum.keys.as<std::uint64_t>();
+    const auto widths = sum.widths.as<std::uint32_t>();
+    const auto width = [&](std::size_t i) { return widths.empty() ? spec_.row_width : widths[i]; };
+    if (!widths.empty() && widths.size() != keys.size()) {
+      return Invalid(spec_, Count(keys.size(), "key"), " and ", Count(widths.size(), "width"));
+    }
+    std::uint64_t elements = 0;
+    for (std::size_t i = 0; i < keys.size(); ++i) elements += width(i);
+    LEEWAY_RETURN_IF_ERROR(CheckAggregate<Compute>(spec_, sum, elements));
+    const Compute* given = sum.values.template as<Compute>().data();
+    bool overflow = false;
+    std::vector<Stored> values;
+    std::vector<Compute> state;
+    for (std::size_t i = 0; i < keys.size() && !overflow; given += width(i++)) {
+      const std::uint64_t steps = rows_.Copy(keys[i], width(i), &values, &state);
+      ApplyCombinedToRun<Stored>(
+          *updater_,
+          {values.data(), values.data(), state.data(), state.data(), values.size(), steps + 1},
+          given, RateOrTables(spec_, sum.learning_rate), &overflow);
+    }
+    return overflow;
+  }
+
   StoreSnapshot FreezeSince(std::uint64_t generation) final {
     return rows_.FreezeSince(generation);
   }
