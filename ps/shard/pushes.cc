@@ -275,7 +275,7 @@ absl::Status Pushes::ApplyNow(const Table& table, const PreparedTableSettings& s
   if (nonfinite) ++state_->context->counters->nonfinite_pushes;
   state_->CountOverflow(state_->stores.Of(table));
   if (cut != nullptr) {
-    cut->AfterPush(table, inbound, weight);
+    cut->AfterPush(table, inbound, {.weight = weight});
   }
   state_->pushed_until = std::max(state_->pushed_until, request.clock + 1);
   ++state_->context->counters->pushes_applied;
@@ -297,13 +297,20 @@ absl::Status Pushes::Collect(const Table& table, const PreparedTableSettings& se
                           Weighted(*state_->stores.Of(table), table.spec().dtype, push, weight));
   CollectedPushes& collected = state_->stores.CollectedOf(table);
   LEEWAY_RETURN_IF_ERROR(collected.CheckMemory(weighted));
-  if (ShardCut* const cut = cuts_->current(); cut != nullptr) cut->BeforePush(table, request.clock);
+  const std::uint32_t enough = settings.policy.Enough(state_->clocks.living());
+  ShardCut* const cut = cuts_->current();
+  if (cut != nullptr) cut->BeforePush(table, request.clock);
   LEEWAY_RETURN_IF_ERROR(collected.Add(weighted));
   *begun = true;
+  if (cut != nullptr) {
+    cut->AfterPush(
+        table, inbound,
+        {.weight = weight, .collected = true, .enough = enough, .mean_of = MeanOf(settings)});
+  }
+  state_->pushed_until = std::max(state_->pushed_until, request.clock + 1);
   ++state_->context->counters->pushes_collected;
   state_->AppendToLog(std::move(entry));
   const std::uint64_t block = BlockOf(request);
-  const std::uint32_t enough = settings.policy.Enough(state_->clocks.living());
   if (enough != 0 && collected.count(block) >= enough) {
     ApplyCollectedOf(table, settings, block, request.clock);
   }
@@ -318,11 +325,15 @@ void Pushes::ApplyCollected(const Table& table, std::uint64_t clock, std::uint32
   }
 }
 
+// What a sum of collected pushes is divided by.
+std::uint32_t Pushes::MeanOf(const PreparedTableSettings& settings) const {
+  const bool mean = settings.spec.aggregate == Aggregate::kMean;
+  return mean ? settings.policy.MeanOf(state_->clocks.living()) : 1;
+}
+
 void Pushes::ApplyCollectedOf(const Table& table, const PreparedTableSettings& settings,
                               std::uint64_t block, std::uint64_t clock) {
-  const std::uint32_t mean_of = settings.spec.aggregate == Aggregate::kMean
-                                    ? settings.policy.MeanOf(state_->clocks.living())
-                                    : 1;
+  const std::uint32_t mean_of = MeanOf(settings);
   if (ShardCut* const cut = cuts_->current(); cut != nullptr) cut->BeforePush(table, clock);
   const std::uint32_t count = state_->stores.CollectedOf(table).count(block);
   const absl::Status applied = state_->stores.ApplyCollected(table, settings, block, mean_of);

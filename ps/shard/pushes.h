@@ -51,6 +51,7 @@ class Pushes {
       const Inbound& inbound);
   absl::Status Collect(const Table& table, const PreparedTableSettings& settings, double weight,
                        const PushView& push, const Inbound& inbound, bool* begun);
+  std::uint32_t MeanOf(const PreparedTableSettings& settings) const;
   void ApplyCollectedOf(const Table& table, const PreparedTableSettings& settings,
                         std::uint64_t block, std::uint64_t clock);
   absl::StatusOr<std::uint64_t> StalenessOf(const Table& table,

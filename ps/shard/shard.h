@@ -115,6 +115,9 @@ class Shard {
   std::uint64_t closed() const { return state_.closed; }
   const WorkerClocks& clocks() const { return state_.clocks; }
   const ShardStores::ByTable& stores() const { return state_.stores.all(); }
+  const std::map<std::uint32_t, CollectedPushes>& collected() const {
+    return state_.stores.collected();
+  }
   template <class F>
   void ForEachPendingPull(const F& f) const {
     pulls_.ForEachPending(f);

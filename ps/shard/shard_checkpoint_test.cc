@@ -595,6 +595,43 @@ TEST_F(ShardCutTest, HasWhatIsCollected) {
   EXPECT_EQ(counters_.pushes_applied, applied + 3);
 }
 
+// Beside a table with a bound: with exactly the pushes of the clocks below the cut's.
+TEST_F(ShardCutTest, WhatIsCollectedGoesByClocksToo) {
+  Install(1, Consistency::Ssp(3));
+  Install(2, Consistency::FedBuff(3));
+  Join();
+  PushTo(0, 2, 5);
+  ASSERT_TRUE(Begin(1, "ckpt-00000001").ok());
+  PushTo(0, 1, 5);
+  Tick(0, 1);
+  PushTo(0, 2, 6);  // of a clock that is not in it
+  PushTo(1, 2, 7);  // in the shard's first update, with the one before
+  PushTo(2, 2, 8);  // in the checkpoint's first update
+  PushTo(1, 2, 9);
+  PushTo(2, 1, 5);
+  TickAll(1);
+  const auto content = Taken();
+  ASSERT_TRUE(content.ok()) << content.status();
+  const ShardContent::Table* const table = Find(*content, 2);
+  ASSERT_NE(table, nullptr);
+  std::set<std::uint64_t> keys;
+  for (const FrozenPiece& piece : table->pieces) {
+    ForEachRow(piece, [&](const FrozenRow& row) { keys.insert(row.key); });
+  }
+  EXPECT_THAT(keys, testing::ElementsAre(5, 7, 8));
+  ASSERT_EQ(table->collected.size(), 1u);
+  EXPECT_EQ(table->collected[0].collected, 1u);
+  EXPECT_EQ(table->collected[0].keys.as<std::uint64_t>()[0], 9u);
+  for (const proto::ClientSession& session : content->sessions) {
+    EXPECT_EQ(session.admitted, 2u) << "worker " << session.rank;
+  }
+  // A clock of which it has collected has begun.
+  EXPECT_EQ(shard_->newest_clock(), 1u);
+  clocks_[0] = 7;
+  PushTo(0, 2, 5);
+  EXPECT_EQ(shard_->newest_clock(), 7u);
+}
+
 // Also where the shard has got it from another, and nothing of that table has ever been applied.
 TEST_F(ShardCutTest, HasWhatWasCollectedElsewhere) {
   for (const bool restored : {false, true}) {

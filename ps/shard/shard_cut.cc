@@ -16,6 +16,18 @@ namespace {
 // Checkpoints that a shard remembers: incremental ones are taken on top of the newest as a rule.
 constexpr std::size_t kSavedMax = 4;
 
+// As the shard does, where nobody has pushed in the cut's clock or a later one.
+absl::Status Collect(const FrozenShard::TrailingPush& trailing, DType dtype, ShardStore* store,
+                     CollectedPushes* collected) {
+  LEEWAY_ASSIGN_OR_RETURN(const AggregatedPush weighted,
+                          Weighted(*store, dtype, trailing.push, trailing.as.weight));
+  LEEWAY_RETURN_IF_ERROR(collected->Add(weighted));
+  const bool enough =
+      trailing.as.enough != 0 && collected->count(weighted.block) >= trailing.as.enough;
+  if (!enough) return absl::OkStatus();
+  return store->ApplyAggregate(collected->Take(weighted.block, trailing.as.mean_of));
+}
+
 }  // namespace
 
 const SavedGenerations::ByTable* SavedGenerations::Find(const std::string& folder) const {
@@ -56,10 +68,6 @@ ShardCut::ShardCut(const CutOrder& order, Tables* tables, const ShardStores* sto
 
 ShardCut::~ShardCut() { trailing_budget_->bytes -= trailing_bytes_; }
 
-bool ShardCut::ByClock(const Table& table) const {
-  return !table.newest_settings().spec.consistency.collects() && (by_clock_ || table.is_bsp());
-}
-
 void ShardCut::Freeze(std::uint32_t table, bool may_trail) {
   const SavedGenerations::ByTable* before = saved_->Find(base_folder_);
   std::uint64_t since = 0;
@@ -82,7 +90,7 @@ void ShardCut::BeforePush(const Table& table, std::uint64_t clock) {
   if (clock >= order_.clock) Freeze(table.id(), /*may_trail=*/true);
 }
 
-void ShardCut::AfterPush(const Table& table, const Inbound& push, double weight) {
+void ShardCut::AfterPush(const Table& table, const Inbound& push, const PushedAs& as) {
   const bool later = push.request.clock >= order_.clock;
   if (later || !ByClock(table) || done_ == nullptr) return;
   const proto::RequestId& id = push.request.id;
@@ -104,7 +112,7 @@ void ShardCut::AfterPush(const Table& table, const Inbound& push, double weight)
   trailing_.push_back(
       {.table = table.id(),
        .settings = proto::TableSettingsOf(table.SettingsAt(push.request.clock).spec),
-       .weight = weight,
+       .as = as,
        .push = std::move(trailing)});
 }
 
@@ -151,15 +159,17 @@ absl::StatusOr<ShardContent> ApplyTrailingPushes(FrozenShard frozen) {
     if (std::none_of(frozen.trailing.begin(), frozen.trailing.end(), is_its)) continue;
     LEEWAY_ASSIGN_OR_RETURN(std::unique_ptr<Updater> updater, MakeUpdater(table.spec));
     proto::TableSettings used = proto::TableSettingsOf(table.spec);
-    const std::unique_ptr<ShardStore> copy =
-        NewShardStore(table.spec,
-                      {.table = table.id,
-                       .shard = frozen.content.shard,
-                       .num_shards = frozen.content.num_shards,
-                       .block_bytes = frozen.content.block_bytes},
-                      updater.get());
+    const StoreContext context = {.table = table.id,
+                                  .shard = frozen.content.shard,
+                                  .num_shards = frozen.content.num_shards,
+                                  .block_bytes = frozen.content.block_bytes};
+    const std::unique_ptr<ShardStore> copy = NewShardStore(table.spec, context, updater.get());
     for (const FrozenPiece& piece : std::exchange(table.pieces, {})) {
       LEEWAY_RETURN_IF_ERROR(copy->Load(piece));
+    }
+    CollectedPushes collected(table.spec, context);
+    for (const FrozenPiece& piece : std::exchange(table.collected, {})) {
+      LEEWAY_RETURN_IF_ERROR(collected.Load(piece));
     }
     for (const FrozenShard::TrailingPush& trailing : frozen.trailing) {
       if (!is_its(trailing)) continue;
@@ -170,10 +180,13 @@ absl::StatusOr<ShardContent> ApplyTrailingPushes(FrozenShard frozen) {
         updater = std::move(other);
         used = trailing.settings;
       }
-      LEEWAY_RETURN_IF_ERROR(ApplyWeighted(copy.get(), table.spec.dtype, trailing.push,
-                                           trailing.weight, /*nonfinite=*/nullptr));
+      LEEWAY_RETURN_IF_ERROR(trailing.as.collected
+                                 ? Collect(trailing, table.spec.dtype, copy.get(), &collected)
+                                 : ApplyWeighted(copy.get(), table.spec.dtype, trailing.push,
+                                                 trailing.as.weight, /*nonfinite=*/nullptr));
     }
     table.pieces = copy->Freeze().pieces;
+    table.collected = collected.Freeze();
   }
   return std::move(frozen.content);
 }

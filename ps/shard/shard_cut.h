@@ -6,8 +6,7 @@
 // pushes of several clocks at a time: such a table is frozen before the first push of the cut's
 // clock or a later one, and the pushes of earlier clocks that come after that are kept, to be
 // applied to the copy. Where none of those tables has a bound on its staleness (ASP) there is no
-// clock to go by, and they are frozen at once. So are tables whose pushes are collected, with what
-// is collected.
+// clock to go by, and they are frozen at once. What is collected is frozen with its table.
 //
 // All of it lives on the data thread's loop, but what a cut results in (FrozenShard), which any
 // thread may have.
@@ -42,12 +41,20 @@ struct CutOrder {
   bool bounded = false;  // the scheduler knows of a table with a bound on its staleness
 };
 
+// What became of a push that was not held.
+struct PushedAs {
+  double weight = 1;  // what it was multiplied by
+  bool collected = false;
+  std::uint32_t enough = 0;   // collected: so many make an update; 0: the end of a clock does
+  std::uint32_t mean_of = 1;  // likewise: which is divided by that
+};
+
 // The result of a cut: one shard, to be written into a file.
 struct FrozenShard {
   struct TrailingPush {
     std::uint32_t table = 0;
     proto::TableSettings settings;  // that hold in its clock
-    double weight = 1;              // as it was applied
+    PushedAs as;
     PushView push;
   };
   ShardContent content;
@@ -84,9 +91,9 @@ class ShardCut {
 
   std::uint64_t clock() const { return order_.clock; }
 
-  // Called before and after a push that is applied at once, multiplied by `weight`.
+  // Called before and after a push that is applied at once, or collected.
   void BeforePush(const Table& table, std::uint64_t clock);
-  void AfterPush(const Table& table, const Inbound& push, double weight);
+  void AfterPush(const Table& table, const Inbound& push, const PushedAs& as);
 
   // Freezes what has not been frozen. Nothing of the clocks below the cut's will come any more, and
   // nothing of later ones has been applied to BSP tables. `sessions`: of the workers, now.
@@ -102,7 +109,7 @@ class ShardCut {
     bool has_trailing = false;
   };
 
-  bool ByClock(const Table& table) const;
+  bool ByClock(const Table& table) const { return by_clock_ || table.is_bsp(); }
   void Freeze(std::uint32_t table, bool may_trail);
 
   const CutOrder order_;

@@ -65,7 +65,10 @@ std::string CheckpointChecker::Take(const ps::ShardContent& content, CounterValu
   for (const ps::ShardContent::Table& saved : content.tables) {
     const SimTable* const table = TableNamed(*tables_, saved.spec.name);
     if (table == nullptr) return absl::StrCat("nobody has created ", saved.spec.name);
-    if (table->counter) values->Take(*table, saved.pieces);
+    if (table->counter) {
+      values->Take(*table, saved.pieces);
+      values->Add(*table, saved.collected);
+    }
     for (const ps::FrozenPiece& piece : saved.pieces) {
       if (table->counter || table->coded) break;
       ps::ForEachRow(piece, [&](const ps::FrozenRow& row) {
@@ -127,20 +130,22 @@ CheckpointChecker::Expected CheckpointChecker::Expect(const checkpoint::Manifest
                                                       absl::Time begun_after, const SimTable& table,
                                                       std::uint32_t worker,
                                                       const Push& push) const {
-  if (table.collects()) return {.must = false, .may = true};  // it may be collected still
   if (!HasClock(table)) {
-    return {.must = push.outcome == Outcome::kAcknowledged && push.acknowledged < begun_after,
+    return {.must = push.outcome == Outcome::kAcknowledged && push.dropped == 0 &&
+                    push.acknowledged < begun_after,
             .may = true};
   }
   const bool below = push.clock < manifest.clock;
-  const bool certain =
-      push.outcome != Outcome::kFailed && !history_->lives[worker].WasKilled(push.incarnation);
+  // What its worker does not know yet may have been dropped.
+  const bool kept = !table.drops() || (push.outcome == Outcome::kAcknowledged && push.dropped == 0);
+  const bool certain = kept && push.outcome != Outcome::kFailed &&
+                       !history_->lives[worker].WasKilled(push.incarnation);
   return {.must = below && certain, .may = below};
 }
 
 // docs/checkpoint-format.md, "What is promised".
 bool CheckpointChecker::HasClock(const SimTable& table) const {
-  if (!table.spec.consistency.is_unbounded()) return true;
+  if (!table.spec.consistency.is_unbounded() && !table.collects()) return true;
   return std::any_of(tables_->begin(), tables_->end(),
                      [](const SimTable& other) { return other.spec.consistency.is_bounded(); });
 }

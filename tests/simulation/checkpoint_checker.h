@@ -1,8 +1,9 @@
 // A CheckpointChecker reads the checkpoints that a simulated cluster writes: each is whole, and has
 // exactly the pushes of the clocks below its own; places of floats that are not encoded have as
-// many updates. Tables without a clock to go by (ASP, if no table is SSP) have each push once at
-// most, and all that were acknowledged before the checkpoint began. And the run could go on from
-// each of them (restore_checker.h).
+// many updates. Tables without a clock to go by (ASP, and those whose pushes are
+// collected, if no table is SSP) have each push once at most, applied or collected, and all that
+// were acknowledged before the checkpoint began. And the run could go on from each of them
+// (restore_checker.h).
 #ifndef LEEWAY_TESTS_SIMULATION_CHECKPOINT_CHECKER_H_
 #define LEEWAY_TESTS_SIMULATION_CHECKPOINT_CHECKER_H_
 

@@ -2,9 +2,25 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <optional>
 
 namespace leeway::simulation {
+namespace {
+
+std::vector<std::int64_t> CountsIn(const SimTable& table, const ps::FrozenRow& row) {
+  std::vector<std::int64_t> counts(table.width);
+  const std::size_t bytes = std::min(row.values.size(), table.width * sizeof(std::int64_t));
+  if (!table.refuses()) {
+    std::memcpy(counts.data(), row.values.data(), bytes);
+    return counts;
+  }
+  std::vector<double> doubles(table.width);
+  std::memcpy(doubles.data(), row.values.data(), bytes);
+  return CountsOf(doubles);
+}
+
+}  // namespace
 
 const SimTable* TableNamed(const std::vector<SimTable>& tables, const std::string& name) {
   const auto found = std::find_if(tables.begin(), tables.end(),
@@ -13,21 +29,25 @@ const SimTable* TableNamed(const std::vector<SimTable>& tables, const std::strin
 }
 
 void CounterValues::Take(const SimTable& table, const std::vector<ps::FrozenPiece>& pieces) {
-  const auto take = [&](const ps::FrozenRow& row) {
-    const std::optional<std::uint32_t> place = PlaceOf(table, row.key);
-    if (!place.has_value()) return;
-    std::vector<std::int64_t>& elements = values_[{table.index, *place}];
-    elements.resize(table.width);
-    const std::size_t bytes = std::min(row.values.size(), table.width * sizeof(std::int64_t));
-    if (!table.refuses()) {
-      std::memcpy(elements.data(), row.values.data(), bytes);
-      return;
-    }
-    std::vector<double> doubles(table.width);
-    std::memcpy(doubles.data(), row.values.data(), bytes);
-    elements = CountsOf(doubles);
-  };
-  for (const ps::FrozenPiece& piece : pieces) ps::ForEachRow(piece, take);
+  for (const ps::FrozenPiece& piece : pieces) {
+    ps::ForEachRow(piece, [&](const ps::FrozenRow& row) {
+      const std::optional<std::uint32_t> place = PlaceOf(table, row.key);
+      if (place.has_value()) values_[{table.index, *place}] = CountsIn(table, row);
+    });
+  }
+}
+
+void CounterValues::Add(const SimTable& table, const std::vector<ps::FrozenPiece>& pieces) {
+  for (const ps::FrozenPiece& piece : pieces) {
+    ps::ForEachRow(piece, [&](const ps::FrozenRow& row) {
+      const std::optional<std::uint32_t> place = PlaceOf(table, row.key);
+      if (!place.has_value()) return;
+      std::vector<std::int64_t>& sums = values_[{table.index, *place}];
+      sums.resize(table.width);
+      const std::vector<std::int64_t> more = CountsIn(table, row);
+      std::ranges::transform(sums, more, sums.begin(), std::plus<>());
+    });
+  }
 }
 
 std::vector<std::int64_t> CounterValues::Of(const SimTable& table, std::uint32_t place) const {

@@ -23,6 +23,8 @@ class CounterValues {
  public:
   // Takes the rows of a counter table, in place of the ones before.
   void Take(const SimTable& table, const std::vector<ps::FrozenPiece>& pieces);
+  // Adds what is collected, once the rows are there.
+  void Add(const SimTable& table, const std::vector<ps::FrozenPiece>& pieces);
   // `table.width` elements; zeros for a place that Take did not get.
   std::vector<std::int64_t> Of(const SimTable& table, std::uint32_t place) const;
   int TimesApplied(const SimTable& table, std::uint32_t place, std::uint32_t worker,

@@ -53,6 +53,10 @@ std::string RestoreChecker::Judge(const checkpoint::Manifest& manifest,
     const SimTable* const table = TableNamed(*tables_, restored.Find(id)->spec().name);
     if (table != nullptr && table->counter) found.Take(*table, store->Freeze().pieces);
   }
+  for (const auto& [id, collected] : restored.shard().collected()) {
+    const SimTable* const table = TableNamed(*tables_, restored.Find(id)->spec().name);
+    if (table != nullptr && table->counter) found.Add(*table, collected.Freeze());
+  }
   for (const SimTable& table : *tables_) {
     for (std::uint32_t place = 0; table.counter && place < table.places; ++place) {
       Digits& digits = wanted[{table.index, place}];
@@ -96,8 +100,8 @@ RestoreChecker::DigitsByPlace RestoreChecker::SendAgain(RestoredShard* restored)
     const proto::RequestId& id = sent.request.id;
     const WorkerLife& life = history_->lives[id.worker];
     // docs/consistency.md: a clock that its worker has not ended.
-    const bool may_be_lost = table->collects() ||  // or be collected still
-                             (table->bsp() && life.WasKilled(life.Incarnation(id.incarnation)));
+    const bool may_be_lost =
+        table->drops() || (table->bsp() && life.WasKilled(life.Incarnation(id.incarnation)));
     ForEachPlace(*table, sent, [&](std::uint32_t place, std::span<const std::int64_t> elements) {
       Digits& digits = wanted[{table->index, place}];
       digits.must.resize(table->width);

@@ -91,7 +91,7 @@ absl::Status SecondLife::ReadTables(runtime::FileSystem* files, const History& f
   LEEWAY_ASSIGN_OR_RETURN(
       const std::vector<checkpoint::Manifest> chain,
       checkpoint::ReadChain(files, checkpoint::JoinPath(kSavedFolder, manifest_.name)));
-  CounterValues counters;
+  CounterValues counters, applied;
   for (std::uint32_t shard = 0; shard < manifest_.num_shards; ++shard) {
     LEEWAY_ASSIGN_OR_RETURN(const std::vector<ps::ShardContent> contents,
                             ps::ReadShard(files, kSavedFolder, chain, shard, [](std::uint64_t) {}));
@@ -99,13 +99,18 @@ absl::Status SecondLife::ReadTables(runtime::FileSystem* files, const History& f
       for (const ps::ShardContent::Table& saved : content.tables) {
         const SimTable* const table = TableNamed(tables_, saved.spec.name);
         if (table == nullptr) continue;
-        if (table->counter) counters.Take(*table, saved.pieces);
-        if (!table->counter) TakePlaces(*table, saved);
+        if (!table->counter) {
+          TakePlaces(*table, saved);
+          continue;
+        }
+        applied.Take(*table, saved.pieces);
+        counters.Take(*table, saved.pieces);
+        counters.Add(*table, saved.collected);
       }
     }
   }
   for (const SimTable& table : tables_) {
-    if (table.counter) TakeCounters(table, counters, first);
+    if (table.counter) TakeCounters(table, counters, applied, first);
   }
   for (const auto& [where, place] : places_) {
     const SimTable& table = tables_[where.first];
@@ -144,7 +149,7 @@ void SecondLife::TakePlaces(const SimTable& table, const ps::ShardContent::Table
 }
 
 void SecondLife::TakeCounters(const SimTable& table, const CounterValues& values,
-                              const History& first) {
+                              const CounterValues& applied, const History& first) {
   for (std::uint32_t worker = 0; worker < first.lives.size(); ++worker) {
     std::vector<Push>& pushes = history_.pushes(table, worker);
     for (const Push& push : first.pushes(table, worker)) {
@@ -155,6 +160,10 @@ void SecondLife::TakeCounters(const SimTable& table, const CounterValues& values
       for (std::uint32_t place = 0; place < table.places; ++place) {
         const int times = values.TimesApplied(table, place, worker, pushes.size());
         if (times > 0) kept.places |= 1ull << place;
+        // What is collected is of the clock at which the cluster begins.
+        if (times > applied.TimesApplied(table, place, worker, pushes.size())) {
+          kept.clock = std::max(kept.clock, manifest_.clock);
+        }
       }
       pushes.push_back(kept);
     }

@@ -59,7 +59,9 @@ class SecondLife {
   absl::Status ReadFiles(runtime::FileSystem* files, const std::vector<std::string>& unfinished);
   absl::Status ReadTables(runtime::FileSystem* files, const History& first);
   void TakePlaces(const SimTable& table, const ps::ShardContent::Table& saved);
-  void TakeCounters(const SimTable& table, const CounterValues& values, const History& first);
+  // `applied`: without what is collected.
+  void TakeCounters(const SimTable& table, const CounterValues& values,
+                    const CounterValues& applied, const History& first);
 
   std::vector<SimTable> tables_;
   std::uint64_t seed_;

@@ -62,6 +62,11 @@ struct SimTable {
   // Pushes are collected, by clocks or by their number.
   bool collects() const { return spec.consistency.collects(); }
   bool by_arrivals() const { return collects() && spec.consistency.is_unbounded(); }
+  // Some pushes count nowhere, and their workers are told so.
+  bool drops() const {
+    return spec.consistency.late == Consistency::Late::kDrop ||
+           spec.consistency.weight == Consistency::Weight::kCutOff;
+  }
   // The clock whose view of the table an operation asks for (docs/consistency.md).
   std::uint64_t EffectiveClock(proto::Op op, std::uint64_t clock) const {
     return clock + (spec.consistency.closes_clocks() && op == proto::Op::kPushPull ? 1 : 0);

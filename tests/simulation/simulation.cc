@@ -194,8 +194,6 @@ class Run {
   // At its end: what another cluster goes on from. nullopt: nothing, or something is wrong with it.
   std::optional<SecondLife> NextLife() {
     if (!SecondLife::IsPlanned(options_.seed) || checker_.violation().has_value()) return {};
-    // What was collected for them when the checkpoint was taken would show only later.
-    if (std::ranges::any_of(script_.tables, &SimTable::collects)) return {};
     auto life = SecondLife::Choose(cluster_.world().files(kSharedFolder), script_.tables, history_,
                                    options_.seed);
     if (life.ok()) return *std::move(life);
