@@ -23,4 +23,3 @@ find_path(CPPZMQ_INCLUDE zmq.hpp REQUIRED)
 # Headers only: the libraries are loaded at run time, if they are installed.
 find_path(IBVERBS_INCLUDE infiniband/verbs.h REQUIRED)
 find_path(RDMACM_INCLUDE rdma/rdma_cma.h REQUIRED)
-find_program(FLATC flatc REQUIRED)

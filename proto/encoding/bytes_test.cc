@@ -57,7 +57,7 @@ TEST(BytesTest, AreThoseOfAllReleasesOfThisProtocol) {
                                              "ClockTick 27149e8173338165",
                                              "ClockAck 7a1e2d0e4e30e540",
                                              "Call 99c33e9258c1d739",
-                                             "CallReply f486c29bb75beacc",
+                                             "CallReply 3ed620760d7f6bc9",
                                              "StatusRequest ca15704571219a53",
                                              "StatusReply 50dc814b0b473574",
                                              "EnterClock 448841aa0df68585",

@@ -1,21 +1,19 @@
+#include <array>
 #include <cstdint>
 #include <cstring>
-#include <optional>
 #include <span>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
-#include "proto/encoding/decode_parts.h"
+#include "proto/encoding/check_meaning.h"
 #include "proto/encoding/encoding.h"
-#include "proto/encoding/verify_header.h"
+#include "proto/encoding/read_fields.h"
+#include "proto/encoding/take_payload.h"
+#include "proto/messages/limits.h"
 #include "runtime/base/status_macros.h"
 
 namespace leeway::proto {
 namespace {
-
-using decode::Input;
-using decode::Wrong;
 
 // Puts the header's bytes at an address that FlatBuffers may read from: a frame may lie anywhere.
 class AlignedHeader {
@@ -45,87 +43,41 @@ class AlignedHeader {
   std::vector<std::uint64_t> large_;
 };
 
-// Messages with a payload that their Read checks; the others have none.
-template <class Message>
-constexpr bool kHasPayload =
-    std::is_same_v<Message, Request> || std::is_same_v<Message, Reply> ||
-    std::is_same_v<Message, Call> || std::is_same_v<Message, CallReply> ||
-    std::is_same_v<Message, StatusReply> || std::is_same_v<Message, Replicate> ||
-    std::is_same_v<Message, AdminReply> || std::is_same_v<Message, PushBatch>;
-
-template <class Message, class Wire>
-absl::Status ReadBody(const Wire* from, Input& in, AnyMessage* to) {
-  Message& message = to->emplace<Message>();
-  absl::Status status = decode::Read(*from, in, &message);
-  if (status.ok() && !kHasPayload<Message> && !in.payload.empty()) {
-    status = Wrong("number of payload frames is ", in.payload.size(), ", may be 0");
-  }
-  if (status.ok()) [[likely]]
-    return status;
-  return Wrong("malformed ", NameOf(*to), ": ", status.message());
+template <class... Parts>
+absl::Status MalformedHeader(const Parts&... parts) {
+  return absl::InvalidArgumentError(absl::StrCat("malformed header: ", parts...));
 }
 
-absl::Status ReadHeader(const wire::Header& header, Input& in, AnyMessage* to) {
-  if (header.body() == nullptr) return Wrong("malformed header: it has no body");
-  switch (header.body_type()) {
-#define LEEWAY_BODY(Type) \
-  case wire::Body::Type:  \
-    return ReadBody<Type>(header.body_as_##Type(), in, to)
-    LEEWAY_BODY(Hello);
-    LEEWAY_BODY(Reject);
-    LEEWAY_BODY(Goodbye);
-    LEEWAY_BODY(Join);
-    LEEWAY_BODY(Welcome);
-    LEEWAY_BODY(Refused);
-    LEEWAY_BODY(ClusterMap);
-    LEEWAY_BODY(MapAck);
-    LEEWAY_BODY(Heartbeat);
-    LEEWAY_BODY(HeartbeatAck);
-    LEEWAY_BODY(NodeDown);
-    LEEWAY_BODY(Leave);
-    LEEWAY_BODY(LeaveAck);
-    LEEWAY_BODY(Shutdown);
-    LEEWAY_BODY(BarrierEnter);
-    LEEWAY_BODY(BarrierRelease);
-    LEEWAY_BODY(CreateTable);
-    LEEWAY_BODY(OpenTable);
-    LEEWAY_BODY(TableReply);
-    LEEWAY_BODY(InstallTable);
-    LEEWAY_BODY(InstallTableReply);
-    LEEWAY_BODY(Request);
-    LEEWAY_BODY(Reply);
-    LEEWAY_BODY(ClockTick);
-    LEEWAY_BODY(ClockAck);
-    LEEWAY_BODY(Call);
-    LEEWAY_BODY(CallReply);
-    LEEWAY_BODY(StatusRequest);
-    LEEWAY_BODY(StatusReply);
-    LEEWAY_BODY(EnterClock);
-    LEEWAY_BODY(EnterClockReply);
-    LEEWAY_BODY(Replicate);
-    LEEWAY_BODY(ReplicateAck);
-    LEEWAY_BODY(ReplicaReady);
-    LEEWAY_BODY(LoadReport);
-    LEEWAY_BODY(Admin);
-    LEEWAY_BODY(AdminReply);
-    LEEWAY_BODY(CheckpointPrepare);
-    LEEWAY_BODY(CheckpointPrepared);
-    LEEWAY_BODY(CheckpointCut);
-    LEEWAY_BODY(CheckpointWritten);
-    LEEWAY_BODY(RestoreShards);
-    LEEWAY_BODY(RestoreShardsReply);
-    LEEWAY_BODY(SchedulerMoved);
-    LEEWAY_BODY(PushBatch);
-    LEEWAY_BODY(PushAcks);
-    LEEWAY_BODY(CodecReport);
-    LEEWAY_BODY(LinkReport);
-    LEEWAY_BODY(LeadNow);
-#undef LEEWAY_BODY
-    case wire::Body::NONE:
-      break;
-  }
-  return Wrong("malformed header: body's type is ", static_cast<int>(header.body_type()),
-               ", may be 1 to ", static_cast<int>(wire::Body::MAX));
+template <class Message>
+absl::Status ReadBody(Input& in, const std::uint8_t* body, std::span<runtime::Buffer> payload,
+                      AnyMessage* to) {
+  Message& message = to->emplace<Message>();
+  if (!ReadTable(in, body, &message)) [[unlikely]]
+    return in.Error(NameOf(*to));
+  absl::Status status = CheckMeaning(message);
+  if (status.ok()) status = TakePayload(message, payload);
+  if (status.ok()) [[likely]]
+    return status;
+  return absl::InvalidArgumentError(
+      absl::StrCat("malformed ", NameOf(*to), ": ", status.message()));
+}
+
+// What reads the body of each type, in the order of AnyMessage.
+using Reader = absl::Status (*)(Input&, const std::uint8_t*, std::span<runtime::Buffer>,
+                                AnyMessage*);
+constexpr std::size_t kTypes = std::variant_size_v<AnyMessage>;
+constexpr std::array<Reader, kTypes> kReaders = []<std::size_t... i>(std::index_sequence<i...>) {
+  return std::array<Reader, kTypes>{nullptr,
+                                    &ReadBody<std::variant_alternative_t<i + 1, AnyMessage>>...};
+}
+(std::make_index_sequence<kTypes - 1>());
+
+// Called before anything else, a copy included.
+absl::Status CheckHeaderLength(std::size_t size) {
+  constexpr std::size_t kHeaderBytesMin = 12;  // the root's offset, the identifier, a table's start
+  if (size >= kHeaderBytesMin && size <= kHeaderBytesMax) return absl::OkStatus();
+  return MalformedHeader("it is ", size, " bytes long, may be ", kHeaderBytesMin, " to ",
+                         kHeaderBytesMax);
 }
 
 }  // namespace
@@ -134,10 +86,24 @@ absl::StatusOr<AnyMessage> Decode(const runtime::Buffer& header,
                                   std::span<runtime::Buffer> payload) {
   LEEWAY_RETURN_IF_ERROR(CheckHeaderLength(header.size()));
   const AlignedHeader aligned(header);
-  LEEWAY_RETURN_IF_ERROR(VerifyHeader(aligned.data(), header.size()));
-  Input in{.payload = payload, .text_bytes_left = header.size()};
+  if (!flatbuffers::BufferHasIdentifier(aligned.data(), kHeaderIdentifier)) {
+    return MalformedHeader("its identifier is not \"", kHeaderIdentifier, "\"");
+  }
+  Input in(aligned.data(), header.size());
+  const flatbuffers::uoffset_t root = in.verifier.VerifyOffset(0);
+  TableReader reader(in, aligned.data() + root);
+  std::uint8_t type = 0;
+  const std::uint8_t* body = nullptr;
+  if (root == 0 || !reader.Begin() || !reader.Take(&type) || !reader.TakePlace(&body)) {
+    in.Broken();
+    return in.Error("header");
+  }
+  if (body == nullptr) return MalformedHeader("it has no body");
+  if (type == 0 || type >= kTypes) {
+    return MalformedHeader("body's type is ", static_cast<int>(type), ", may be 1 to ", kTypes - 1);
+  }
   absl::StatusOr<AnyMessage> message{AnyMessage()};
-  LEEWAY_RETURN_IF_ERROR(ReadHeader(*wire::GetHeader(aligned.data()), in, &*message));
+  LEEWAY_RETURN_IF_ERROR(kReaders[type](in, body, payload, &*message));
   return message;
 }
 

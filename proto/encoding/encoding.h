@@ -15,14 +15,16 @@
 
 namespace leeway::proto {
 
+inline constexpr char kHeaderIdentifier[] = "LWY1";
+
 // Never fails: reasons and names over their limits are cut.
 runtime::Buffer Encode(const AnyMessage& message);
+// For tests: nothing is cut, so that Decode refuses it.
+runtime::Buffer EncodeAsIs(const AnyMessage& message);
 
-// Checks, in this order: the header's length, identifier and structure (FlatBuffers' verifier on
-// an aligned copy, with low depth and table limits); then the meaning: enums in range, names and
-// counts within proto/messages/limits.h, tables' descriptions valid, ranks below their maxima; then
-// the payload frames: as many as the message has, each of exactly the size that the counts say, and
-// aligned for its elements (a frame that is not is replaced by an aligned copy).
+// Checks, in this order: the header's length and identifier; field by field that it lies within the
+// header (with FlatBuffers' verifier, on an aligned copy) and holds what its description allows
+// (proto/messages/fields.h); what depends on several fields; then the payload frames.
 // INVALID_ARGUMENT says which field was wrong, what it held and what it may hold.
 absl::StatusOr<AnyMessage> Decode(const runtime::Buffer& header,
                                   std::span<runtime::Buffer> payload);

@@ -3,30 +3,59 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "flatbuffers/flatbuffers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "leeway_generated.h"
 #include "proto/encoding/encoding.h"
 #include "proto/messages/limits.h"
+#include "proto/testing/samples.h"
 
 namespace leeway::proto {
 namespace {
 
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-using Builder = flatbuffers::FlatBufferBuilder;
-using flatbuffers::Offset;
+using RawBuilder = flatbuffers::FlatBufferBuilder;
+using RawTable = flatbuffers::Offset<flatbuffers::Table>;
 
 std::string Says(const runtime::Buffer& header) {
   return std::string(Decode(header, {}).status().message());
 }
 
-// The error of Decode for a header with that body.
-template <class Wire>
-std::string SaysTo(Builder& out, Offset<Wire> body) {
-  wire::FinishHeaderBuffer(
-      out, wire::CreateHeader(out, wire::BodyTraits<Wire>::enum_value, body.Union()));
+// A field of a table: a number, or where something lies that has been written.
+template <class T>
+struct Field {
+  int number;
+  T value;
+};
+
+template <class T>
+void Add(RawBuilder& out, const Field<T>& field) {
+  const auto at =
+      flatbuffers::FieldIndexToOffset(static_cast<flatbuffers::voffset_t>(field.number));
+  if constexpr (std::is_arithmetic_v<T>) {
+    out.AddElement(at, field.value);
+  } else {
+    out.AddOffset(at, field.value);
+  }
+}
+
+template <class... T>
+RawTable Table(RawBuilder& out, const Field<T>&... fields) {
+  const auto start = out.StartTable();
+  (Add(out, fields), ...);
+  return RawTable(out.EndTable(start));
+}
+
+// The error of Decode for a header with these fields: type, body.
+template <class... T>
+std::string SaysTo(RawBuilder& out, const Field<T>&... fields) {
+  out.Finish(Table(out, fields...), kHeaderIdentifier);
   return Says(runtime::Buffer::CopyOf(out.GetBufferPointer(), out.GetSize()));
+}
+template <class Message>
+std::string SaysTo(RawBuilder& out, RawTable body) {
+  return SaysTo(out, Field{0, std::uint8_t(AnyMessage(Message()).index())}, Field{1, body});
 }
 
 constexpr char kBroken[] = "malformed header: its structure is broken or over its limits";
@@ -40,8 +69,8 @@ TEST(StructureTest, Length) {
 }
 
 TEST(StructureTest, Identifier) {
-  Builder out;
-  out.Finish(wire::CreateHeader(out), "LWY2");
+  RawBuilder out;
+  out.Finish(Table(out), "LWY2");
   EXPECT_EQ(Says(runtime::Buffer::CopyOf(out.GetBufferPointer(), out.GetSize())),
             "malformed header: its identifier is not \"LWY1\"");
   const std::string http = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -56,217 +85,212 @@ TEST(StructureTest, Garbage) {
   }
 }
 
-TEST(StructureTest, BodyOfAnUnknownType) {
-  Builder out;
-  const auto body = wire::CreateGoodbye(out);
-  wire::FinishHeaderBuffer(out, wire::CreateHeader(out, static_cast<wire::Body>(50), body.Union()));
-  EXPECT_EQ(Says(runtime::Buffer::CopyOf(out.GetBufferPointer(), out.GetSize())),
-            "malformed header: body's type is 50, may be 1 to 49");
+TEST(StructureTest, TypeAndBody) {
+  const std::uint8_t types = std::variant_size_v<AnyMessage>;
+  for (const std::uint8_t type : {std::uint8_t{0}, types, std::uint8_t{255}}) {
+    RawBuilder out;
+    const RawTable body = Table(out);
+    EXPECT_EQ(
+        SaysTo(out, Field{0, type}, Field{1, body}),
+        absl::StrCat("malformed header: body's type is ", int{type}, ", may be 1 to ", types - 1));
+  }
+  RawBuilder out;
+  EXPECT_EQ(SaysTo(out, Field{0, std::uint8_t{1}}), "malformed header: it has no body");
 }
 
-TEST(StructureTest, TypeWithoutBody) {
-  Builder out;
-  wire::FinishHeaderBuffer(out, wire::CreateHeader(out, wire::Body::Request));
-  EXPECT_EQ(Says(runtime::Buffer::CopyOf(out.GetBufferPointer(), out.GetSize())),
-            "malformed header: it has no body");
+TEST(StructureTest, WithoutId) {
+  RawBuilder request, reply;
+  EXPECT_EQ(SaysTo<Request>(request, Table(request)), "malformed Request: id is missing");
+  EXPECT_EQ(SaysTo<Reply>(reply, Table(reply)), "malformed Reply: id is missing");
 }
 
-TEST(StructureTest, BodyWithoutType) {
-  Builder out;
-  const auto body = wire::CreateGoodbye(out);
-  wire::FinishHeaderBuffer(out, wire::CreateHeader(out, wire::Body::NONE, body.Union()));
-  EXPECT_THAT(Says(runtime::Buffer::CopyOf(out.GetBufferPointer(), out.GetSize())),
-              HasSubstr("body's type is 0"));
-}
-
-TEST(StructureTest, RequestWithoutId) {
-  Builder out;
-  EXPECT_EQ(SaysTo(out, wire::CreateRequest(out)), "malformed Request: id is missing");
-}
-
-TEST(StructureTest, ReplyWithoutId) {
-  Builder out;
-  EXPECT_EQ(SaysTo(out, wire::CreateReply(out)), "malformed Reply: id is missing");
-}
-
-TEST(StructureTest, TablesWithoutSpec) {
-  Builder create, install, reply;
-  EXPECT_EQ(SaysTo(create, wire::CreateCreateTable(create, 1)),
-            "malformed CreateTable: spec is missing");
-  EXPECT_EQ(SaysTo(install, wire::CreateInstallTable(install, 1)),
+TEST(StructureTest, WithoutSpec) {
+  RawBuilder create, install, reply, failed;
+  const Field table{0, std::uint32_t{1}};
+  EXPECT_EQ(SaysTo<CreateTable>(create, Table(create)), "malformed CreateTable: spec is missing");
+  EXPECT_EQ(SaysTo<InstallTable>(install, Table(install, table)),
             "malformed InstallTable: spec is missing");
-  EXPECT_EQ(SaysTo(reply, wire::CreateTableReply(reply, 1, 0, 0, 1)),
+  EXPECT_EQ(SaysTo<TableReply>(reply, Table(reply, Field{3, std::uint32_t{1}})),
             "malformed TableReply: spec is missing");
+  const RawTable spec = Table(failed);
+  EXPECT_EQ(SaysTo<TableReply>(failed, Table(failed, Field{1, 5}, Field{4, spec})),
+            "malformed TableReply: spec is there, may be missing");
 }
 
 TEST(StructureTest, SpecWithoutNames) {
-  Builder out;
-  EXPECT_EQ(SaysTo(out, wire::CreateCreateTable(out, 1, wire::CreateTableSpec(out))),
+  RawBuilder out;
+  const RawTable spec = Table(out);
+  EXPECT_EQ(SaysTo<CreateTable>(out, Table(out, Field{1, spec})),
             "malformed CreateTable: spec.name is 0 bytes long, may be 1 to 255");
 }
 
 TEST(StructureTest, StatusCodes) {
   for (const int code : {-1, 17, 1 << 30}) {
-    Builder out;
-    EXPECT_EQ(SaysTo(out, wire::CreateShutdown(out, code)),
+    RawBuilder out;
+    EXPECT_EQ(SaysTo<Shutdown>(out, Table(out, Field{0, code})),
               absl::StrCat("malformed Shutdown: code is ", code, ", may be 0 to 16"));
   }
 }
 
-TEST(StructureTest, ReasonTooLong) {
-  Builder out;
-  const auto reason = out.CreateString(std::string(kReasonBytesMax + 1, 'x'));
-  EXPECT_EQ(SaysTo(out, wire::CreateLeave(out, reason)),
-            "malformed Leave: reason is 4097 bytes long, may be 0 to 4096");
-}
-
-TEST(StructureTest, ReasonNotText) {
-  Builder out;
-  const auto reason = out.CreateString("\x1b[2J");
-  EXPECT_EQ(SaysTo(out, wire::CreateLeave(out, reason)),
-            "malformed Leave: reason is \"\\033[2J\", may be UTF-8 without control characters");
-}
-
-TEST(StructureTest, NameTooLong) {
-  Builder out;
-  const auto name = out.CreateString(std::string(256, 'x'));
-  EXPECT_EQ(SaysTo(out, wire::CreateOpenTable(out, 1, name)),
-            "malformed OpenTable: name is 256 bytes long, may be 1 to 255");
-}
-
-TEST(StructureTest, AddressTooLong) {
-  Builder out;
-  const std::vector endpoints = {out.CreateString(std::string(513, 'x'))};
-  const auto server = std::uint8_t(Role::kServer);
-  EXPECT_EQ(SaysTo(out, wire::CreateJoin(out, server, 0, 0, out.CreateVector(endpoints))),
-            "malformed Join: endpoint is 513 bytes long, may be 1 to 512");
+// Points each field of a message's table to each place in the header and beyond: none is read where
+// it is not aligned or not within the header.
+TEST(StructureTest, FieldsElsewhere) {
+  for (const Sample& sample : AllSamples()) {
+    if (!std::holds_alternative<Request>(sample.message)) continue;
+    std::string header(Encode(sample.message).text());
+    const auto read = [&](std::size_t at) {
+      return flatbuffers::ReadScalar<std::uint32_t>(&header[at]);
+    };
+    const std::size_t root = read(0);
+    const std::size_t root_fields = root - static_cast<std::int32_t>(read(root));
+    const std::size_t body_at = root + static_cast<std::uint16_t>(read(root_fields + 6));
+    const std::size_t body = body_at + read(body_at);
+    const std::size_t fields = body - static_cast<std::int32_t>(read(body));
+    const std::size_t fields_end = static_cast<std::uint16_t>(read(fields)) + fields;
+    for (std::size_t field = fields + 4; field < fields_end; field += 2) {
+      const std::string before = header;
+      for (std::size_t place = 4; place < header.size() + 16; ++place) {
+        flatbuffers::WriteScalar(&header[field], static_cast<std::uint16_t>(place));
+        std::vector<runtime::Buffer> payload = sample.payload;
+        const bool within = body + place < header.size();
+        EXPECT_TRUE(!Decode(runtime::Buffer::CopyOf(header), payload).ok() || within) << place;
+      }
+      header = before;
+    }
+  }
 }
 
 TEST(StructureTest, ParameterTwice) {
-  Builder out;
+  RawBuilder out;
   const auto name = out.CreateString("rate");
-  const std::vector parameters = {wire::CreateParameter(out, name, 1),
-                                  wire::CreateParameter(out, name, 2)};
+  const std::vector parameters = {Table(out, Field{0, name}, Field{1, 1.0}),
+                                  Table(out, Field{0, name}, Field{1, 2.0})};
   const auto at = out.CreateVector(parameters);
-  wire::TableSpecBuilder spec(out);
-  spec.add_name(name);
-  spec.add_updater(name);
-  spec.add_parameters(at);
-  const auto spec_at = spec.Finish();
-  EXPECT_EQ(SaysTo(out, wire::CreateCreateTable(out, 1, spec_at)),
-            "malformed CreateTable: parameter \"rate\" is given twice");
+  const RawTable spec = Table(out, Field{0, name}, Field{5, name}, Field{6, at});
+  EXPECT_EQ(SaysTo<CreateTable>(out, Table(out, Field{1, spec})),
+            "malformed CreateTable: spec.parameters have \"rate\" twice");
 }
 
 // A vector of one element, whose length is aligned but whose element is not. The builder writes
 // from the end to the front, so the address of an element is its distance from the end.
-std::uint32_t MisalignedVector(Builder& out, std::size_t element_bytes) {
+RawTable MisalignedVector(RawBuilder& out, std::size_t element_bytes) {
   out.PushElement<std::uint32_t>(0);
   for (std::size_t i = 0; i < element_bytes / 4; ++i) out.PushElement<std::uint32_t>(0);
-  return out.PushElement<std::uint32_t>(1);
+  return RawTable(out.PushElement<std::uint32_t>(1));
 }
 
 TEST(StructureTest, MisalignedWatermarks) {
-  Builder out;
-  const Offset<flatbuffers::Vector<const wire::ShardWatermark*>> watermarks(
-      MisalignedVector(out, 16));
-  EXPECT_EQ(SaysTo(out, wire::CreateClockTick(out, 0, 0, 0, 1, watermarks)),
+  RawBuilder out;
+  const RawTable watermarks = MisalignedVector(out, 16);
+  EXPECT_EQ(SaysTo<ClockTick>(out, Table(out, Field{3, std::uint64_t{1}}, Field{4, watermarks})),
             "malformed ClockTick: watermarks are not aligned to 8 bytes");
 }
 
 TEST(StructureTest, MisalignedBatches) {
-  Builder out;
-  const Offset<flatbuffers::Vector<const wire::BatchedPush*>> pushes(MisalignedVector(out, 40));
-  wire::PushBatchBuilder batch(out);
-  batch.add_incarnation(1);
-  batch.add_pushes(pushes);
-  EXPECT_EQ(SaysTo(out, batch.Finish()), "malformed PushBatch: pushes are not aligned to 8 bytes");
-}
-
-TEST(StructureTest, MisalignedSessions) {
-  Builder out;
-  const Offset<flatbuffers::Vector<const wire::ClientSession*>> workers(MisalignedVector(out, 48));
-  wire::ReplicateBuilder entry(out);
-  entry.add_epoch(1);
-  entry.add_entry(1);
-  entry.add_kind(std::uint8_t(LogEntryKind::kTransferBegin));
-  entry.add_workers(workers);
-  EXPECT_EQ(SaysTo(out, entry.Finish()), "malformed Replicate: workers are not aligned to 8 bytes");
+  RawBuilder out;
+  const RawTable pushes = MisalignedVector(out, 40);
+  EXPECT_EQ(SaysTo<PushBatch>(out, Table(out, Field{0, std::uint64_t{1}}, Field{9, pushes})),
+            "malformed PushBatch: pushes are not aligned to 8 bytes");
 }
 
 TEST(StructureTest, MisalignedLoads) {
-  Builder out;
+  RawBuilder out;
   out.PushElement<std::uint64_t>(0);  // so that the header ends at a multiple of 8
-  const Offset<flatbuffers::Vector<const wire::ShardLoad*>> shards(MisalignedVector(out, 24));
-  EXPECT_EQ(SaysTo(out, wire::CreateLoadReport(out, shards)),
+  const RawTable shards = MisalignedVector(out, 24);
+  EXPECT_EQ(SaysTo<LoadReport>(out, Table(out, Field{0, shards})),
             "malformed LoadReport: shards are not aligned to 8 bytes");
 }
 
 TEST(StructureTest, MisalignedDimensions) {
-  Builder out;
-  const Offset<flatbuffers::Vector<std::uint64_t>> shape(MisalignedVector(out, 8));
+  RawBuilder out;
+  out.PushElement<std::uint64_t>(0);
+  const RawTable shape = MisalignedVector(out, 8);
   const auto name = out.CreateString("w");
-  const auto spec = wire::CreateTableSpec(out, name, 0, 0, shape);
-  EXPECT_EQ(SaysTo(out, wire::CreateCreateTable(out, 1, spec)),
-            "malformed CreateTable: dimensions are not aligned to 8 bytes");
+  const RawTable spec = Table(out, Field{0, name}, Field{3, shape});
+  EXPECT_EQ(SaysTo<CreateTable>(out, Table(out, Field{1, spec})),
+            "malformed CreateTable: spec.shape are not aligned to 8 bytes");
 }
 
 // A short header whose texts are all one text must not unfold into many times its length.
 TEST(StructureTest, SharedTexts) {
-  Builder out;
+  RawBuilder out;
   const std::vector texts(kServerThreadsMax, out.CreateString(std::string(500, 'x')));
   const auto endpoints = out.CreateVector(texts);
-  const auto server = std::uint8_t(Role::kServer);
-  EXPECT_EQ(SaysTo(out, wire::CreateJoin(out, server, 0, 0, endpoints)),
-            "malformed Join: endpoint is one text too many: all texts together exceed the "
-            "header's length");
+  const Field role{0, std::uint8_t(Role::kServer)};
+  EXPECT_THAT(SaysTo<Join>(out, Table(out, role, Field{3, endpoints})),
+              HasSubstr("] is one text too many: all texts together exceed the header's length"));
 }
 
-Offset<wire::ClusterMap> MapOfSharedEndpoints(Builder& out, std::size_t servers,
-                                              std::size_t endpoints) {
+RawTable MapOfSharedEndpoints(RawBuilder& out, std::size_t servers, std::size_t endpoints) {
   const std::vector texts(endpoints, out.CreateString("a"));
   const auto endpoints_at = out.CreateVector(texts);
-  std::vector<Offset<wire::ServerEntry>> entries;
+  std::vector<RawTable> entries;
   for (std::uint32_t rank = 0; rank < servers; ++rank) {
-    entries.push_back(wire::CreateServerEntry(out, rank, rank, true, endpoints_at));
+    entries.push_back(Table(out, Field{1, rank}, Field{3, endpoints_at}));
   }
-  return wire::CreateClusterMap(out, 1, 0, 0, out.CreateVector(entries));
+  const auto entries_at = out.CreateVector(entries);
+  return Table(out, Field{3, entries_at});
 }
 
 TEST(StructureTest, SharedEndpoints) {
-  Builder out;
-  EXPECT_THAT(SaysTo(out, MapOfSharedEndpoints(out, kServersMax, kServerThreadsMax)),
-              StartsWith("malformed ClusterMap: endpoint is one text too many"));
+  RawBuilder out;
+  EXPECT_THAT(SaysTo<ClusterMap>(out, MapOfSharedEndpoints(out, kServersMax, kServerThreadsMax)),
+              HasSubstr("is one text too many"));
 }
 
-// Without the bound on endpoints before the verification this takes minutes.
-TEST(StructureTest, VerificationTakesNoLongerThanTheHeaderIsLong) {
-  Builder out;
+// Lists are bounded before their entries are looked at.
+TEST(StructureTest, DecodingTakesNoLongerThanTheHeaderIsLong) {
+  RawBuilder servers, endpoints;
   const absl::Time start = absl::Now();
-  EXPECT_EQ(SaysTo(out, MapOfSharedEndpoints(out, kWorkersMax, 3 << 20)), kBroken);
+  EXPECT_EQ(SaysTo<ClusterMap>(servers, MapOfSharedEndpoints(servers, kWorkersMax, 3 << 20)),
+            "malformed ClusterMap: number of servers is 65536, may be 0 to 4096");
+  EXPECT_EQ(SaysTo<ClusterMap>(endpoints, MapOfSharedEndpoints(endpoints, kServersMax, 3 << 20)),
+            "malformed ClusterMap: number of servers[0].endpoints is 3145728, may be 1 to 256");
   EXPECT_LT(absl::Now() - start, absl::Seconds(20));
 }
 
 TEST(StructureTest, SharedArguments) {
-  Builder out;
+  RawBuilder out;
   const auto command = out.CreateString("drain");
   const std::vector texts(kArgumentsMax, out.CreateString(std::string(kArgumentBytesMax, 'x')));
-  EXPECT_THAT(SaysTo(out, wire::CreateAdmin(out, 1, command, out.CreateVector(texts))),
-              StartsWith("malformed Admin: argument is one text too many"));
+  const auto arguments = out.CreateVector(texts);
+  EXPECT_THAT(SaysTo<Admin>(out, Table(out, Field{1, command}, Field{2, arguments})),
+              HasSubstr("] is one text too many"));
 }
 
 TEST(StructureTest, SharedFiles) {
-  Builder out;
+  RawBuilder out;
   const auto name = out.CreateString(std::string(kNameBytesMax, 'x'));
-  const std::vector files(kCheckpointFilesMax, wire::CreateCheckpointFile(out, name));
-  EXPECT_THAT(SaysTo(out, wire::CreateCheckpointWritten(out, 1, 0, 0, out.CreateVector(files))),
-              StartsWith("malformed CheckpointWritten: file's name is one text too many"));
+  const std::vector files(kCheckpointFilesMax, Table(out, Field{0, name}));
+  const auto files_at = out.CreateVector(files);
+  EXPECT_THAT(SaysTo<CheckpointWritten>(out, Table(out, Field{3, files_at})),
+              HasSubstr("].name is one text too many"));
 }
 
 TEST(StructureTest, TooManyTables) {
-  Builder out;
-  const std::vector entries(200'000, wire::CreateWorkerEntry(out, 1));
-  const auto workers = out.CreateVector(entries);
-  EXPECT_EQ(SaysTo(out, wire::CreateClusterMap(out, 1, 0, 0, 0, workers)), kBroken);
+  RawBuilder many, within;
+  const std::vector workers(200'000, Table(many, Field{0, std::uint32_t{1}}));
+  const auto workers_at = many.CreateVector(workers);
+  EXPECT_EQ(SaysTo<ClusterMap>(many, Table(many, Field{4, workers_at})),
+            "malformed ClusterMap: number of workers is 200000, may be 0 to 65536");
+  // Fewer settings than there may be, but more than the largest honest header has tables.
+  const std::vector settings(70'000, Table(within, Field{0, std::uint32_t{1}}));
+  const auto settings_at = within.CreateVector(settings);
+  EXPECT_EQ(SaysTo<ClusterMap>(within, Table(within, Field{7, settings_at})), kBroken);
+}
+
+// Each list is small, but together they share one table more often than there may be tables.
+TEST(StructureTest, TooManyTablesInSeveralLists) {
+  RawBuilder out;
+  const RawTable setting = Table(out, Field{0, std::uint32_t{1}}, Field{1, std::uint32_t{1}});
+  std::vector<RawTable> workers;
+  for (std::uint32_t rank = 0; rank < kWorkersMax; ++rank) {
+    workers.push_back(Table(out, Field{1, rank}));
+  }
+  const auto workers_at = out.CreateVector(workers);
+  const auto settings_at = out.CreateVector(std::vector(10'000, setting));
+  EXPECT_EQ(SaysTo<ClusterMap>(out, Table(out, Field{4, workers_at}, Field{7, settings_at})),
+            kBroken);
 }
 
 }  // namespace

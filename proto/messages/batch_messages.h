@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "leeway/dtype.h"
+#include "proto/messages/fields.h"
 
 namespace leeway::proto {
 
@@ -18,6 +19,12 @@ struct BatchedPush {
   std::uint32_t elements = 0;
   std::uint32_t shard = 0;
   std::uint32_t table = 0;
+  static constexpr bool FixedFields(auto& v, auto& m) {
+    return v("sequence", m.sequence, AtLeast(1)) &&
+           v("after", m.after, Below(m.sequence, "below `sequence`")) &&
+           v("block", m.block, Below(kTableElementsMax)) && v("elements", m.elements, AtLeast(1)) &&
+           v("shard", m.shard, kShard) && v("table", m.table, AtLeast(1));
+  }
   friend bool operator==(const BatchedPush&, const BatchedPush&) = default;
 };
 
@@ -33,12 +40,22 @@ struct PushBatch {
   bool has_learning_rate = false;
   std::int32_t priority = 0;
   std::vector<BatchedPush> pushes = {};
+  static bool Fields(auto& v, auto& m) {
+    return v("incarnation", m.incarnation) && v("worker", m.worker, kWorkerRank) &&
+           v("epoch", m.epoch) && v("dtype", m.dtype, kDTypes) && v("clock", m.clock) &&
+           v("timeout_ms", m.timeout_ms, UpTo(kTimeoutMsMax)) && RateFields(v, m, 6, 7) &&
+           v.At(8) && v("priority", m.priority) && v("pushes", m.pushes, kBatchCount);
+  }
 };
 
 struct PushAck {
   std::uint64_t sequence = 0;
   std::uint32_t shard = 0;
   bool provisional = false;  // as in a Reply
+  static constexpr bool FixedFields(auto& v, auto& m) {
+    return v("sequence", m.sequence, AtLeast(1)) && v("shard", m.shard, kShard) &&
+           v("provisional", m.provisional);
+  }
   friend bool operator==(const PushAck&, const PushAck&) = default;
 };
 
@@ -47,6 +64,10 @@ struct PushAcks {
   std::uint64_t incarnation = 0;
   std::uint32_t worker = 0;  // rank
   std::vector<PushAck> acks = {};
+  static bool Fields(auto& v, auto& m) {
+    return v("incarnation", m.incarnation) && v("worker", m.worker, kWorkerRank) &&
+           v("acks", m.acks, kBatchCount);
+  }
 };
 
 }  // namespace leeway::proto

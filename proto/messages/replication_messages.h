@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "leeway/dtype.h"
 #include "leeway/table_spec.h"
+#include "proto/messages/fields.h"
 
 namespace leeway::proto {
 
@@ -23,6 +24,11 @@ struct ClientSession {
   // as a repetition once a later one was applied at once.
   std::uint64_t admitted = 0;
   std::uint64_t admitted_held = 0;
+  static constexpr bool FixedFields(auto& v, auto& m) {
+    return v("incarnation", m.incarnation) && v("clock", m.clock) && v("since", m.since) &&
+           v("admitted", m.admitted) && v("admitted_held", m.admitted_held) &&
+           v("rank", m.rank, kWorkerRank);
+  }
   friend bool operator==(const ClientSession&, const ClientSession&) = default;
 };
 
@@ -44,6 +50,53 @@ enum class LogEntryKind : std::uint8_t {
   kCollected = 13,  // what is collected for a target is applied, in `clock`
 };
 
+// The fields of each kind of entry; fields that a kind does not have are 0.
+struct LogEntryTraits {
+  bool push = false;         // the push: worker, incarnation, sequence
+  bool target = false;       // table, block or rows, and their payload
+  bool state = false;        // the state and steps of the target as well
+  bool rate = false;         // a learning rate, optionally
+  bool index = false;        // an index in the log, which counts from 1
+  bool sessions = false;     // `workers`
+  bool one_session = false;  // exactly one of them
+  bool block_alone = false;  // table and dense block, without a payload
+  bool settings = false;     // the settings that it is applied with
+  bool encodes = false;      // the message to workers, optionally: codec, or whole
+  std::size_t refusals_min = 0, refusals_max = 0;
+};
+
+constexpr LogEntryTraits TraitsOf(LogEntryKind kind) {
+  switch (kind) {
+    case LogEntryKind::kPush:
+      return {.push = true, .target = true, .rate = true, .index = true, .settings = true};
+    case LogEntryKind::kUpdate:
+      return {.target = true, .rate = true, .index = true, .settings = true, .encodes = true};
+    case LogEntryKind::kClose:
+      return {.index = true, .sessions = true};
+    case LogEntryKind::kEnter:
+      return {.index = true, .sessions = true, .one_session = true};
+    case LogEntryKind::kTransferBegin:
+      return {.sessions = true, .refusals_max = kRefusalsMax};
+    case LogEntryKind::kHandoverEnd:
+      return {.sessions = true};
+    case LogEntryKind::kTransferPiece:
+      return {.target = true, .state = true};
+    case LogEntryKind::kTransferEnd:
+      return {};
+    case LogEntryKind::kHeld:
+      return {.push = true, .target = true, .rate = true};
+    case LogEntryKind::kVersion:
+      return {.index = true, .block_alone = true, .encodes = true};
+    case LogEntryKind::kRefusal:
+      return {.index = true, .refusals_min = 1, .refusals_max = 1};
+    case LogEntryKind::kConfirm:
+      return {.index = true};
+    case LogEntryKind::kCollected:
+      return {.index = true, .block_alone = true, .settings = true};
+  }
+  return {};
+}
+
 // A push that the head refused. Every later head has to give the same answer, also if later pushes
 // of the worker have been applied since.
 struct Refusal {
@@ -54,6 +107,12 @@ struct Refusal {
   bool with_earlier = false;  // it is no longer known whether earlier pushes were refused
   absl::Status status =
       absl::UnknownError("");  // not OK; its text is cut to kRefusalReasonBytesMax
+  static bool Fields(auto& v, auto& m) {
+    return v("incarnation", m.incarnation) && v("sequence", m.sequence, AtLeast(1)) &&
+           v("worker", m.worker, kWorkerRank) && v("held", m.held) &&
+           v("with_earlier", m.with_earlier) &&
+           v(m.status, Result{.error = true, .reason_max = kRefusalReasonBytesMax});
+  }
   friend bool operator==(const Refusal&, const Refusal&) = default;
 };
 
@@ -106,6 +165,64 @@ struct Replicate {
   // Log entries, kTransferBegin, kHandoverEnd: the newest map that its maker, or whoever told that
   // of workers, had.
   std::uint64_t map_version = 0;
+
+  LogEntryTraits has() const { return TraitsOf(kind); }
+  static bool Fields(auto& v, auto& m) {
+    if (!(v.InOrder() && v("shard", m.shard, kShard) && v("epoch", m.epoch, AtLeast(1)) &&
+          v("stream", m.stream) && v("entry", m.entry, AtLeast(1)) &&
+          v("kind", m.kind, FromTo(LogEntryKind::kPush, LogEntryKind::kCollected)))) {
+      return false;
+    }
+    return PushFields(v, m, m.has()) && StateFields(v, m, m.has());
+  }
+  static bool PushFields(auto& v, auto& m, const LogEntryTraits& has) {
+    const bool place = has.target || has.block_alone;
+    return v("index", m.index, AtLeast(has.index, "at least 1 of an entry of the log")) &&
+           v("worker", m.worker, kWorkerRank.When(has.push, "of a push")) &&
+           v("incarnation", m.incarnation, Range{}.When(has.push, "of a push")) &&
+           v("sequence", m.sequence, AtLeast(1).When(has.push, "of a push")) &&
+           v("table", m.table, AtLeast(1).When(place, "with a target")) &&
+           v("table_kind", m.table_kind, kTableKinds.When(has.target, "with values")) &&
+           v("dtype", m.dtype, kDTypes.When(has.target, "with values")) && v("clock", m.clock) &&
+           v("block", m.block, Below(kTableElementsMax).When(place, "with a target")) &&
+           v("keys", m.keys, UpTo(kKeysPerRequestMax).When(has.target, "with values")) &&
+           v("elements", m.elements, UpTo(kTableElementsMax).When(has.target, "with values")) &&
+           v("state_slots", m.state_slots, UpTo(kStateSlotsMax).When(has.state, "of a piece")) &&
+           v.At(30) && v("pushes", m.pushes, Range{}.When(has.state, "of a piece")) &&
+           RateFields(
+               v, m, 18, 17,
+               Range{}.When(has.rate || m.pushes != 0, "of a push, an update or collected pushes"));
+  }
+  static bool StateFields(auto& v, auto& m, const LogEntryTraits& has) {
+    const bool push = m.kind == LogEntryKind::kPush;
+    return v.At(19) &&
+           v("workers", m.workers,
+             Count{has.one_session, has.one_session ? 1 : kWorkersMax, "1 or any number"}.When(
+                 has.sessions, "with workers")) &&
+           v("pushed_until", m.pushed_until,
+             Range{}.When(m.kind == LogEntryKind::kTransferBegin, "where a transfer begins")) &&
+           v("codec", m.codec,
+             Range{}.When(has.push || has.encodes, "of a push, an update or a version")) &&
+           v("version", m.version, Range{}.When(has.state, "of a piece")) &&
+           v("whole", m.whole, Range{}.When(has.encodes, "of an update or a version")) &&
+           v("table_settings", m.table_settings,
+             UpTo(kTableSettingsMax).When(has.settings, "where it is applied")) &&
+           v("refusals", m.refusals,
+             Count{.min = has.refusals_min,
+                   .max = has.refusals_max,
+                   .words = "1 of a refusal, up to 16384 where a transfer begins",
+                   .left_out = true}) &&
+           v("map_version", m.map_version,
+             Range{}.When(has.index || has.sessions, "of an entry of the log, or with workers")) &&
+           v("weight", m.weight,
+             Fraction{.kind = Fraction::Kind::kNotNegative,
+                      .applies = push,
+                      .when = "of a push",
+                      .unsaid = 1}) &&
+           v("collected", m.collected, Range{}.When(push, "of a push")) &&
+           v("mean_of", m.mean_of,
+             AtLeast(1).When(m.kind == LogEntryKind::kCollected, "of collected pushes"));
+  }
 };
 
 struct ReplicateAck {
@@ -115,6 +232,10 @@ struct ReplicateAck {
   std::uint64_t committed = 0;  // log index that the tail has applied
   // With entry 0: the receiver has forgotten all streams that began before that epoch.
   std::uint64_t since = 0;
+  static bool Fields(auto& v, auto& m) {
+    return v("shard", m.shard, kShard) && v("stream", m.stream) && v("entry", m.entry) &&
+           v("committed", m.committed) && v("since", m.since);
+  }
 };
 
 }  // namespace leeway::proto

@@ -275,6 +275,8 @@ void AddOthers(std::vector<Sample>* all) {
   all->push_back({CallReply{.request = 4}, {runtime::Buffer::CopyOf("answer")}});
   all->push_back({CallReply{.request = 4, .result = absl::Status(absl::StatusCode::kDataLoss, "")},
                   {runtime::Buffer()}});
+  all->push_back(
+      {CallReply{.request = 4, .result = absl::AbortedError("twice")}, {runtime::Buffer()}});
   all->push_back({StatusRequest{.request = 1}});
   all->push_back({StatusReply{.request = 1}, {runtime::Buffer::CopyOf("{}")}});
 }

@@ -25,7 +25,7 @@ build_project() {  # FOLDER OPTION…, with Ninja, which is here: a bare system 
   CXX=$compiler "$cmake" -G Ninja -S "$work/project" -B "$1" -DCMAKE_PREFIX_PATH="$work/prefix" \
     -DCMAKE_BUILD_TYPE=Release "${@:2}" >"$work/configure.log" 2>&1 ||
     { cat "$work/configure.log"; fail "configuring"; }
-  for tool in GTest benchmark FLATC spdlog ZeroMQ; do
+  for tool in GTest benchmark spdlog ZeroMQ; do
     ! grep -q "^$tool" "$1/CMakeCache.txt" || fail "using Leeway asks for $tool"
   done
   "$cmake" --build "$1" --parallel 2 >"$work/build.log" 2>&1 || { cat "$work/build.log"; fail "building"; }
