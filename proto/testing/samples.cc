@@ -1,23 +1,109 @@
 #include "proto/testing/samples.h"
 
+#include <algorithm>
+#include <map>
 #include <memory>
+#include <string>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "proto/messages/fields.h"
 #include "proto/messages/limits.h"
 
 namespace leeway::proto {
 namespace {
 
-void AddMembership(std::vector<Sample>* all) {
-  all->push_back({Hello{.protocol = kProtocolVersion + 1,
-                        .protocol_min = 1,
-                        .capabilities = 0x8000000000000001,
-                        .role = Role::kTool,
-                        .node = 0xfffffffe,
-                        .incarnation = 0xfedcba9876543210,
-                        .cluster = 77,
-                        .build = "0.1.0 größer"}});
-  all->push_back({Reject{absl::UnauthenticatedError("spoke out of turn")}});
-  all->push_back({Goodbye{}});
+// The visitor that sets each field to something that no other field has, as far as it may be that;
+// or, unless it is to be full, to the least that it may be.
+class SampleMaker {
+ public:
+  explicit SampleMaker(bool full) : full_(full) {}
+
+  bool At(int) { return true; }
+  bool InOrder() { return true; }
+  template <Number T, class Check = Range>
+  bool operator()(const char*, T& value, const Check& check = {}) {
+    const std::uint64_t n = ++n_, least = check.least(), most = check.most();
+    const std::uint64_t made = n >= least ? std::min(n, most) : std::min(least + n, most);
+    value = full_               ? static_cast<T>(made)
+            : check.unsaid == 0 ? static_cast<T>(least)
+                                : static_cast<T>(check.unsaid);
+    return true;
+  }
+  bool operator()(const char*, double& value, const Fraction& = {}) {
+    value = static_cast<double>(++n_) + 0.5;
+    return true;
+  }
+  bool operator()(const char*, std::string& text, const Utf8& check) {
+    text = full_ ? absl::StrCat("größe ", ++n_) : std::string(check.min, 'x');
+    return true;
+  }
+  bool operator()(const char*, std::string& text, const Reason&) {
+    if (full_) text = absl::StrCat("because of ", ++n_, "\n\tor so");
+    return true;
+  }
+  bool operator()(absl::Status& status, const Result& check = {}) {
+    if (!full_ && !check.error) return true;
+    const auto code = static_cast<absl::StatusCode>(1 + ++n_ % 16);
+    status = absl::Status(code, full_ ? absl::StrCat("it is ", n_) : "");
+    return true;
+  }
+  bool operator()(const char*, std::map<std::string, double>& all, const Fraction& = {}) {
+    if (full_) all = {{absl::StrCat("p", ++n_), 0.1}};
+    return true;
+  }
+  template <class T, class... Each>
+  bool operator()(const char* name, std::vector<T>& all, const Count& check, const Each&... each) {
+    all.resize(full_ ? std::min<std::uint64_t>(2, check.range().most()) : check.range().least());
+    for (T& one : all) {
+      if constexpr (Fixed<T>) {
+        T::FixedFields(*this, one);
+      } else if constexpr (sizeof...(each) > 0) {
+        (*this)(name, one, each...);
+      } else {
+        FieldsOf(*this, one);
+      }
+    }
+    return true;
+  }
+
+ private:
+  const bool full_;
+  std::uint64_t n_ = 100;
+};
+
+// Types that have to agree with themselves in more than each field, with a description of a table
+// or with their payload.
+template <class M>
+constexpr bool kByHand =
+    std::is_same_v<M, ClusterMap> || std::is_same_v<M, CreateTable> ||
+    std::is_same_v<M, TableReply> || std::is_same_v<M, InstallTable> ||
+    std::is_same_v<M, CodecReport> || std::is_same_v<M, PushBatch> || std::is_same_v<M, Request> ||
+    std::is_same_v<M, Reply> || std::is_same_v<M, Replicate>;
+// Types with a payload of any bytes.
+template <class M>
+constexpr bool kHasBytes = std::is_same_v<M, Call> || std::is_same_v<M, CallReply> ||
+                           std::is_same_v<M, StatusReply> || std::is_same_v<M, AdminReply>;
+
+template <class M>
+void AddMade(std::vector<Sample>* all) {
+  if constexpr (!kByHand<M>) {
+    for (const bool full : {true, false}) {
+      M m;
+      SampleMaker maker(full);
+      M::Fields(maker, m);
+      all->push_back({m});
+      if (kHasBytes<M>) all->back().payload = {runtime::Buffer::CopyOf(full ? "{}" : "")};
+    }
+  }
+}
+
+template <std::size_t... i>
+void AddEachMade(std::vector<Sample>* all, std::index_sequence<i...>) {
+  (AddMade<std::variant_alternative_t<i + 1, AnyMessage>>(all), ...);
+}
+
+void AddCluster(std::vector<Sample>* all) {
   all->push_back({Join{.role = Role::kServer,
                        .host = "rack-3",
                        .pid = 4711,
@@ -27,18 +113,6 @@ void AddMembership(std::vector<Sample>* all) {
                        .num_workers = kWorkersMax,
                        .elastic = true,
                        .codecs = {{"mine", 0xffffffff}, {"onebit", 1}}}});
-  all->push_back({Join{.role = Role::kWorker, .num_servers = 1, .num_workers = 1}});
-  all->push_back({Welcome{.node = 2,
-                          .rank = 3,
-                          .cluster = 9,
-                          .num_servers = 4,
-                          .num_workers = 5,
-                          .heartbeat_interval_ms = 6,
-                          .failure_timeout_ms = 7,
-                          .block_bytes = 1 << 20,
-                          .replication = kReplicationMax,
-                          .clock = kStartClockMax}});
-  all->push_back({Refused{absl::ResourceExhaustedError("4 of 4 workers are here already")}});
   all->push_back({ClusterMap{
       .version = 12,
       .epoch = 3,
@@ -66,28 +140,11 @@ void AddMembership(std::vector<Sample>* all) {
   all->push_back({ClusterMap{.version = 1,
                              .servers = {{.node = 2, .rank = 3, .endpoints = {"inproc://x"}}},
                              .workers = {{3, 1, 5, WorkerState::kAlive}}}});
-  all->push_back({MapAck{.version = 8, .clock = 5, .oldest = 3}});
-  all->push_back(
-      {Heartbeat{.node = 3, .incarnation = 4, .number = 5, .uptime_ms = 6, .resident_bytes = 7}});
-  all->push_back({HeartbeatAck{.number = 6}});
-  all->push_back({NodeDown{.node = 5,
-                           .role = Role::kWorker,
-                           .rank = 2,
-                           .incarnation = 8,
-                           .left = true,
-                           .reason = "done",
-                           .epoch = 4}});
-  all->push_back({Leave{.reason = "finished", .clock = 6}});
-  all->push_back({LeaveAck{}});
-  all->push_back({Shutdown{absl::AbortedError("server 1 is dead")}});
-  all->push_back({Shutdown{}});
-  all->push_back(
-      {BarrierEnter{.name = "epoch", .group = Group::kAll, .number = 3, .timeout_ms = 1000}});
-  all->push_back({BarrierEnter{.name = "", .group = Group::kServers, .number = 1}});
-  all->push_back({BarrierRelease{.name = "epoch",
-                                 .group = Group::kServers,
-                                 .number = 3,
-                                 .result = absl::DeadlineExceededError("worker 2 is missing")}});
+  all->push_back({CodecReport{.table = 3,
+                              .lossy = 6,
+                              .costs = {80.5, 3.25, 1e-9},
+                              .link_bytes_per_s = 12.5e6,
+                              .clock = 9}});
 }
 
 TableSpec FullSpec() {
@@ -115,7 +172,6 @@ void AddTables(std::vector<Sample>* all) {
   all->push_back({CreateTable{.request = 5, .spec = FullSpec()}});
   all->push_back({CreateTable{.request = 6, .spec = sparse}});
   all->push_back({CreateTable{.request = 7, .spec = ragged}});
-  all->push_back({OpenTable{.request = 6, .name = "w"}});
   all->push_back({TableReply{
       .request = 5,
       .table = 3,
@@ -127,9 +183,6 @@ void AddTables(std::vector<Sample>* all) {
   differs->result = absl::AlreadyExistsError("differs");
   all->push_back({*differs});
   all->push_back({InstallTable{.table = 9, .spec = uniform, .of = 3}});
-  all->push_back({InstallTableReply{.table = 9,
-                                    .result = absl::NotFoundError("updater \"x\""),
-                                    .combine = Updater::Combine::kLast}});
 }
 
 constexpr RequestId kId{.incarnation = 0x1122334455667788, .sequence = 9, .worker = 3, .shard = 31};
@@ -255,43 +308,19 @@ void AddBatches(std::vector<Sample>* all) {
   batch.pushes.resize(kPushesPerBatchMax, batch.pushes[0]);
   batch.dtype = DType::kFloat16;
   all->push_back({batch, {FrameOf<char>(std::vector<char>(2 * 3 * kPushesPerBatchMax))}});
-
-  PushAcks acks{.incarnation = kId.incarnation, .worker = kId.worker};
-  acks.acks = {{.sequence = 9, .shard = 31, .provisional = true},
-               {.sequence = ~0ull, .shard = kShardsMax - 1}};
-  all->push_back({acks});
-}
-
-void AddOthers(std::vector<Sample>* all) {
-  all->push_back({ClockTick{.worker = 3,
-                            .incarnation = 5,
-                            .epoch = 2,
-                            .clock = 8,
-                            .watermarks = {{100, 0, true}, {200, kShardsMax - 1}},
-                            .since = 7}});
-  all->push_back({ClockAck{.clock = 8, .stable = 7, .epoch = 4}});
-  all->push_back({Call{.request = 4, .handler = "echo"}, {runtime::Buffer::CopyOf("question")}});
-  all->push_back({Call{.request = 4, .handler = "echo"}, {runtime::Buffer()}});
-  all->push_back({CallReply{.request = 4}, {runtime::Buffer::CopyOf("answer")}});
-  all->push_back({CallReply{.request = 4, .result = absl::Status(absl::StatusCode::kDataLoss, "")},
-                  {runtime::Buffer()}});
-  all->push_back(
-      {CallReply{.request = 4, .result = absl::AbortedError("twice")}, {runtime::Buffer()}});
-  all->push_back({StatusRequest{.request = 1}});
-  all->push_back({StatusReply{.request = 1}, {runtime::Buffer::CopyOf("{}")}});
 }
 
 }  // namespace
 
 std::vector<Sample> AllSamples() {
   std::vector<Sample> all;
-  AddMembership(&all);
+  AddCluster(&all);
   AddTables(&all);
   AddRequests(&all);
   AddReplies(&all);
   AddBatches(&all);
-  AddOthers(&all);
-  AddClusterSamples(&all);
+  AddReplication(&all);
+  AddEachMade(&all, std::make_index_sequence<std::variant_size_v<AnyMessage> - 1>());
   return all;
 }
 

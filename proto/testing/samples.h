@@ -19,8 +19,8 @@ struct Sample {
 // At least one of every type. Every field of a type differs from its default in one of them.
 std::vector<Sample> AllSamples();
 
-// The part of AllSamples in samples_cluster.cc: replication, late join, administration.
-void AddClusterSamples(std::vector<Sample>* all);
+// The part of AllSamples in samples_replication.cc: entries between replicas, of each kind.
+void AddReplication(std::vector<Sample>* all);
 
 // A frame of these entries.
 template <class T>

@@ -128,6 +128,8 @@ void AddTransfers(std::vector<Sample>* all) {
       {nothing, {runtime::Buffer(), runtime::Buffer(), runtime::Buffer(), runtime::Buffer()}});
 }
 
+}  // namespace
+
 void AddReplication(std::vector<Sample>* all) {
   AddPushes(all);
   AddUpdates(all);
@@ -166,57 +168,6 @@ void AddReplication(std::vector<Sample>* all) {
   first.pushed_until = 12;
   first.map_version = ~0ull;
   all->push_back({first});
-
-  all->push_back({ReplicateAck{.shard = 7, .stream = 9, .entry = 12, .committed = 3, .since = 4}});
-  all->push_back({ReplicaReady{.epoch = 3, .shard = kShardsMax - 1}});
-  for (const bool handover : {false, true}) {
-    all->push_back({LinkReport{
-        .epoch = 3, .shard = kShardsMax - 1, .server = kServersMax - 1, .handover = handover}});
-  }
-  all->push_back({LeadNow{.epoch = 3, .shard = kShardsMax - 1, .from = kServersMax - 1}});
-  all->push_back(
-      {LoadReport{.shards = {{.shard = 0, .bytes = 1ull << 40, .requests = 5},
-                             {.shard = kShardsMax - 1, .bytes = 1, .requests = ~0ull}}}});
-  all->push_back({LoadReport{}});
-}
-
-void AddAdministration(std::vector<Sample>* all) {
-  all->push_back({CodecReport{.table = 3,
-                              .lossy = 6,
-                              .costs = {80.5, 3.25, 1e-9},
-                              .link_bytes_per_s = 12.5e6,
-                              .clock = 9}});
-  all->push_back({Admin{.request = 3,
-                        .command = "checkpoint-save",
-                        .arguments = {"", "/data/größe", std::string(kArgumentBytesMax, 'x')}}});
-  all->push_back({AdminReply{.request = 3, .result = absl::NotFoundError("there is no server 9")},
-                  {runtime::Buffer()}});
-  all->push_back({AdminReply{.request = 3}, {runtime::Buffer::CopyOf("{}")}});
-  all->push_back({CheckpointPrepare{.checkpoint = 5}});
-  all->push_back({CheckpointPrepared{.checkpoint = 5, .fastest_clock = 40}});
-  all->push_back({CheckpointCut{.checkpoint = 5,
-                                .clock = 41,
-                                .directory = "/data/ckpt-5",
-                                .base = "/data/ckpt-4",
-                                .bounded = true}});
-  all->push_back({CheckpointCut{.checkpoint = 5, .directory = std::string(kPathBytesMax, 'd')}});
-  all->push_back({CheckpointWritten{
-      .checkpoint = 5,
-      .result = absl::ResourceExhaustedError("the disk is full"),
-      .files = {{.name = "shard-00001.safetensors", .bytes = 1ull << 40, .checksum = 0xabcdef}}}});
-  all->push_back(
-      {RestoreShards{.request = 6, .directory = "/data/ckpt-5", .checksum = 1ull << 63}});
-  all->push_back({RestoreShardsReply{.request = 6, .result = absl::DataLossError("checksum")}});
-  all->push_back({SchedulerMoved{.address = "tcp://10.0.0.8:4711", .cluster = 77}});
-}
-
-}  // namespace
-
-void AddClusterSamples(std::vector<Sample>* all) {
-  all->push_back({EnterClock{.worker = kWorkersMax - 1, .incarnation = 5, .epoch = 2}});
-  all->push_back({EnterClockReply{.clock = 9, .epoch = 3}});
-  AddReplication(all);
-  AddAdministration(all);
 }
 
 }  // namespace leeway::proto
