@@ -124,6 +124,13 @@ TEST(StructureTest, SpecWithoutNames) {
             "malformed CreateTable: spec.name is 0 bytes long, may be 1 to 255");
 }
 
+TEST(StructureTest, PlaceOfNothing) {
+  for (const std::uint32_t place : {0u, 0x80000000u, ~0u}) {
+    RawBuilder out;
+    EXPECT_EQ(SaysTo<OpenTable>(out, Table(out, Field{1, place})), kBroken) << place;
+  }
+}
+
 TEST(StructureTest, StatusCodes) {
   for (const int code : {-1, 17, 1 << 30}) {
     RawBuilder out;
