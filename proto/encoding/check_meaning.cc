@@ -162,6 +162,8 @@ absl::Status CheckMeaning(const TableReply& m) {
 absl::Status CheckMeaning(const InstallTable& m) { return CheckSpec(m.spec); }
 
 absl::Status CheckMeaning(const Replicate& m) {
+  LEEWAY_RETURN_IF_ERROR(
+      CheckAscending("closed_of", m.closed_of, [](const TableClock& of) { return of.table; }));
   return CheckAscending("workers", m.workers, [](const ClientSession& worker) {
     return std::tuple(worker.rank, worker.incarnation);
   });

@@ -116,6 +116,16 @@ struct Refusal {
   friend bool operator==(const Refusal&, const Refusal&) = default;
 };
 
+// Of a table whose clocks a count of workers closes: those below `closed` have closed.
+struct TableClock {
+  std::uint32_t table = 0;
+  std::uint64_t closed = 0;
+  static constexpr bool FixedFields(auto& v, auto& m) {
+    return v("closed", m.closed) && v("table", m.table, Range{.min = 1, .max = kTableIdMax});
+  }
+  friend bool operator==(const TableClock&, const TableClock&) = default;
+};
+
 // One entry of the stream of a shard between two replicas. The entries of a stream count 1, 2, 3,
 // …; log entries (kPush, kClose and the kUpdates before it, kEnter, kVersion, kRefusal, kConfirm,
 // kCollected) carry their index in the shard's log, which counts from 1 as well. Fields that a kind
@@ -157,7 +167,8 @@ struct Replicate {
   // kPush: what it is multiplied by, and whether it is collected instead of applied.
   double weight = 1;
   bool collected = false;
-  // kCollected: what the sum is divided by. kTransferPiece of what is collected: how many pushes.
+  // kCollected: what the sum is divided by; 0: nothing is applied, and the table's clocks up to
+  // `clock` have closed. kTransferPiece of what is collected: how many pushes.
   std::uint32_t mean_of = 0;
   std::uint32_t pushes = 0;
   // kPush, kUpdate, kCollected: the TableSettings::number that it is applied with.
@@ -165,6 +176,8 @@ struct Replicate {
   // Log entries, kTransferBegin, kHandoverEnd: the newest map that its maker, or whoever told that
   // of workers, had.
   std::uint64_t map_version = 0;
+  // kTransferBegin: by table, none twice.
+  std::vector<TableClock> closed_of = {};
 
   LogEntryTraits has() const { return TraitsOf(kind); }
   static bool Fields(auto& v, auto& m) {
@@ -221,7 +234,11 @@ struct Replicate {
                       .unsaid = 1}) &&
            v("collected", m.collected, Range{}.When(push, "of a push")) &&
            v("mean_of", m.mean_of,
-             AtLeast(1).When(m.kind == LogEntryKind::kCollected, "of collected pushes"));
+             Range{}.When(m.kind == LogEntryKind::kCollected, "of collected pushes")) &&
+           v.At(31) &&
+           v("closed_of", m.closed_of,
+             Count{.max = kTablesMax, .left_out = true}.When(m.kind == LogEntryKind::kTransferBegin,
+                                                             "where a transfer begins"));
   }
 };
 

@@ -155,8 +155,11 @@ void AddReplication(std::vector<Sample>* all) {
   collected.table = 3;
   collected.mean_of = 4;
   all->push_back({collected});
+  collected.mean_of = 0;
+  all->push_back({collected});
   Replicate remembered = NewEntry(LogEntryKind::kTransferBegin);
   remembered.refusals = refusal.refusals;
+  remembered.closed_of = {{1, 7}, {kTableIdMax, ~0ull}};
   remembered.refusals.push_back(
       {.worker = 1, .sequence = 1, .with_earlier = true, .status = absl::UnknownError("")});
   all->push_back({remembered});

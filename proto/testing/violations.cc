@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/encoding/encoding.h"
 #include "proto/encoding/fixed.h"
 #include "proto/encoding/read_fields.h"
 #include "proto/messages/fields.h"

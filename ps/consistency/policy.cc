@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/strings/str_cat.h"
+
 namespace leeway::ps {
 
 PushDecision Policy::Push(const PushFacts& facts) const {
@@ -64,15 +66,25 @@ std::uint32_t Policy::Enough(std::uint32_t living) const {
   }
 }
 
-std::uint32_t Policy::MeanOf(std::uint32_t living) const {
-  if (consistency_.rule != Consistency::Rule::kBackup) return Enough(living);
-  return std::max<std::uint32_t>(1, std::min(consistency_.count, living));
+std::uint32_t Policy::MeanOf(std::uint32_t living, std::uint32_t collected) const {
+  const std::uint32_t pushed = std::max<std::uint32_t>(1, collected);
+  if (consistency_.rule != Consistency::Rule::kBackup) return pushed;
+  return std::max(pushed, std::min(consistency_.count, living));
+}
+
+bool Policy::IsShort(const WorkerClocks& clocks) const {
+  return consistency_.rule == Consistency::Rule::kBackup && clocks.living() < consistency_.count;
 }
 
 std::uint64_t Policy::Closed(const WorkerClocks& clocks) const {
-  const bool may_close = consistency_.when_short == Consistency::Short::kClose ||
-                         clocks.living() >= consistency_.count;
-  return may_close ? clocks.ReachedBy(consistency_.count) : 0;
+  const bool waits = IsShort(clocks) && consistency_.when_short == Consistency::Short::kWait;
+  return waits ? 0 : clocks.ReachedBy(consistency_.count);
+}
+
+std::string Policy::WhyOpen(const WorkerClocks& clocks) const {
+  if (!IsShort(clocks) || consistency_.when_short != Consistency::Short::kWait) return "";
+  return absl::StrCat(clocks.living(), clocks.living() == 1 ? " worker is" : " workers are",
+                      " living, and a clock closes when ", consistency_.count, " have ended it");
 }
 
 std::uint64_t Policy::Staleness(std::uint64_t effective, std::uint64_t slowest) {

@@ -8,6 +8,7 @@
 #define LEEWAY_PS_CONSISTENCY_POLICY_H_
 
 #include <cstdint>
+#include <string>
 
 #include "absl/time/time.h"
 #include "leeway/consistency.h"
@@ -63,10 +64,15 @@ class Policy {
   // Where pushes are collected, with so many living workers: how many of one target are applied
   // together; 0: those of a clock, when it closes.
   std::uint32_t Enough(std::uint32_t living) const;
-  // What a mean of collected pushes divides by.
-  std::uint32_t MeanOf(std::uint32_t living) const;
+  // What a mean of so many collected pushes divides by: their number. Where clocks close by a count
+  // of workers, those of the count that have pushed nothing to the target count as zero.
+  std::uint32_t MeanOf(std::uint32_t living, std::uint32_t collected) const;
   // The clocks below it have closed, where a count of workers closes them.
   std::uint64_t Closed(const WorkerClocks& clocks) const;
+  // Why a clock stays open though all living workers have ended it; empty: it does not.
+  std::string WhyOpen(const WorkerClocks& clocks) const;
+  // Fewer workers are living than a clock's closing counts.
+  bool IsShort(const WorkerClocks& clocks) const;
 
   // The number of clocks that `slowest` is behind a reader of the view at `effective`.
   static std::uint64_t Staleness(std::uint64_t effective, std::uint64_t slowest);

@@ -83,6 +83,18 @@ TEST(Policy, ServesExactlyWhatTheBoundAllows) {
   }
 }
 
+TEST(Policy, AClockThatWaitsForWorkersSaysSo) {
+  WorkerClocks clocks;
+  clocks.Set(0, 1, proto::WorkerState::kAlive);
+  Consistency waiting = Consistency::Backup(3, 3);
+  EXPECT_TRUE(Policy(waiting).IsShort(clocks));
+  EXPECT_EQ(Policy(waiting).WhyOpen(clocks), "");
+  waiting.when_short = Consistency::Short::kWait;
+  EXPECT_EQ(Policy(waiting).WhyOpen(clocks),
+            "1 worker is living, and a clock closes when 3 have ended it");
+  EXPECT_FALSE(Policy(Consistency::Bsp()).IsShort(clocks));
+}
+
 TEST(Policy, Push) {
   using Action = PushDecision::Action;
   const Consistency backup = Consistency::Backup(2, 3);
@@ -154,10 +166,16 @@ TEST(Policy, EnoughPushes) {
   EXPECT_EQ(Policy(Consistency::FedBuff(10)).Enough(30), 10u);
   EXPECT_EQ(Policy(Consistency::FedBuff(10)).Enough(3), 10u);
   EXPECT_EQ(Policy(Consistency::Backup(14, 16)).Enough(16), 0u);
-  EXPECT_EQ(Policy(Consistency::Softsync(4)).MeanOf(30), 7u);
-  EXPECT_EQ(Policy(Consistency::FedBuff(10)).MeanOf(30), 10u);
-  EXPECT_EQ(Policy(Consistency::Backup(14, 16)).MeanOf(16), 14u);
-  EXPECT_EQ(Policy(Consistency::Backup(14, 16)).MeanOf(3), 3u);
+  EXPECT_EQ(Policy(Consistency::Softsync(4)).MeanOf(30, 7), 7u);
+  EXPECT_EQ(Policy(Consistency::FedBuff(10)).MeanOf(30, 10), 10u);
+  // Of workers that are gone, too.
+  EXPECT_EQ(Policy(Consistency::FedBuff(10)).MeanOf(0, 2), 2u);
+  EXPECT_EQ(Policy(Consistency::Backup(14, 16)).MeanOf(16, 14), 14u);
+  EXPECT_EQ(Policy(Consistency::Backup(14, 16)).MeanOf(16, 16), 16u);
+  EXPECT_EQ(Policy(Consistency::Backup(14, 16)).MeanOf(0, 3), 3u);
+  // Those of the count that have pushed nothing count as zero.
+  EXPECT_EQ(Policy(Consistency::Backup(14, 16)).MeanOf(16, 5), 14u);
+  EXPECT_EQ(Policy(Consistency::Backup(14, 16)).MeanOf(3, 1), 3u);
 }
 
 WorkerClocks ClocksAt(const std::vector<std::uint64_t>& by_rank) {

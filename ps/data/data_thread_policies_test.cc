@@ -41,7 +41,7 @@ TEST(BackupWorkers, AClockClosesWhenSoManyHaveEndedIt) {
   EXPECT_EQ(answer.reply().staleness, 0u);
 }
 
-TEST(BackupWorkers, APushThatComesLateCountsInTheNextClock) {
+TEST(BackupWorkers, APushThatComesLateTakesEffectWhenItComes) {
   Bench bench({.num_workers = 3, .num_shards = 1});
   const std::uint32_t table = bench.Install(TableOf("backup:2/3"));
   for (const std::uint32_t rank : {0u, 1u}) {
@@ -81,17 +81,47 @@ TEST(BackupWorkers, APushThatComesLateIsDroppedWhereTheTableSaysSo) {
   EXPECT_THAT(bench.PullNow(0, table, 2), Each(7));
 }
 
-TEST(BackupWorkers, AMeanDividesByTheCount) {
+TEST(BackupWorkers, AMeanIsThatOfAllPushesThatCameInTime) {
   Bench bench({.num_workers = 3, .num_shards = 1});
   const std::uint32_t table = bench.Install(TableOf("backup:2/3", Aggregate::kMean));
+  const auto end = [&](std::uint64_t clock) {
+    for (const std::uint32_t rank : {0u, 1u}) {
+      bench.Tick(rank, clock);
+      bench.Take(rank);
+    }
+  };
   EXPECT_TRUE(bench.PushNow(0, table, 0, 8).ok());
   EXPECT_TRUE(bench.PushNow(1, table, 0, 4).ok());
-  bench.Tick(0, 1);
-  bench.Tick(1, 1);
-  bench.Take(0);
+  end(1);
   EXPECT_THAT(bench.PullNow(0, table, 1), Each(6));
-  EXPECT_TRUE(bench.PushNow(2, table, 0, 2).ok());  // late
+  EXPECT_TRUE(bench.PushNow(2, table, 0, 2).ok());  // late: by itself, one of two
   EXPECT_THAT(bench.PullNow(0, table, 1), Each(7));
+  // All three come in time.
+  bench.Tick(2, 1);
+  bench.Take(2);
+  for (const auto& [rank, value] : {std::pair(0u, 9.0f), {1u, 6.0f}, {2u, 3.0f}}) {
+    EXPECT_TRUE(bench.PushNow(rank, table, 1, value).ok());
+  }
+  end(2);
+  EXPECT_THAT(bench.PullNow(0, table, 2), Each(13));
+  // One worker of the count has pushed nothing.
+  EXPECT_TRUE(bench.PushNow(0, table, 2, 4).ok());
+  end(3);
+  EXPECT_THAT(bench.PullNow(0, table, 3), Each(15));
+}
+
+TEST(BackupWorkers, ClocksThatCloseWithFewerWorkersAreCounted) {
+  Bench bench({.num_workers = 2, .num_shards = 1});
+  const std::uint32_t table = bench.Install(TableOf("backup:9/9"));
+  for (std::uint64_t clock = 0; clock < 3; ++clock) {
+    for (const std::uint32_t rank : {0u, 1u}) {
+      EXPECT_TRUE(bench.PushNow(rank, table, clock, 1).ok());
+      bench.Tick(rank, clock + 1);
+      bench.Take(rank);
+    }
+  }
+  EXPECT_THAT(bench.PullNow(0, table, 3), Each(6));
+  EXPECT_EQ(bench.counters().clocks_closed_short, 3u);
 }
 
 // A worker that does not pull runs ahead: its pushes wait for their clocks, and all behind them.
@@ -240,6 +270,7 @@ TEST(Weights, APushIsMultipliedByWhatItsStalenessSays) {
   const std::uint64_t read = bench.TakeReply(0).reply().updates;
   EXPECT_EQ(read, 0u);
   for (int push = 0; push < 4; ++push) {  // each computed from the newest
+    bench.PullNow(1, table, 0);
     proto::Request fresh = bench.DensePush(1, table, 0);
     fresh.read_updates = read + static_cast<std::uint64_t>(push);
     bench.Send(1, fresh, Bench::Filled(1));
@@ -271,6 +302,7 @@ TEST(Weights, CollectedPushesHaveTheirOwn) {
   Bench bench({.num_workers = 2, .num_shards = 1});
   const std::uint32_t table = bench.Install(TableOf("fedbuff:2,weight=table:1/0.5"));
   for (int push = 0; push < 3; ++push) EXPECT_TRUE(bench.PushNow(0, table, 0, 1).ok());
+  bench.PullNow(0, table, 0);
   proto::Request fresh = bench.DensePush(0, table, 0);
   fresh.read_updates = 1;
   bench.Send(0, fresh, Bench::Filled(1));
@@ -287,6 +319,18 @@ TEST(Weights, AWorkerThatSaysItReadUpdatesThatAreStillToComeIsRefused) {
   const absl::Status told = bench.TakeReply(0).reply().result;
   EXPECT_EQ(told.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(told.message()), HasSubstr("computed from values with 7 updates"));
+}
+
+TEST(Weights, AWorkerThatWasSentNothingHasReadNothing) {
+  Bench bench({.num_workers = 2, .num_shards = 1});
+  const std::uint32_t table = bench.Install(TableOf("asp,weight=1/tau"));
+  for (int push = 0; push < 3; ++push) EXPECT_TRUE(bench.PushNow(1, table, 0, 1).ok());
+  proto::Request lie = bench.DensePush(0, table, 0);
+  lie.read_updates = 3;
+  bench.Send(0, lie, Bench::Filled(1));
+  const absl::Status told = bench.TakeReply(0).reply().result;
+  EXPECT_EQ(told.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(told.message()), HasSubstr("those that it was sent had 0"));
 }
 
 TEST(Weights, AWorkerThatSaysItReadNewerValuesThanItWasSentIsRefused) {

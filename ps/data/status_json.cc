@@ -29,6 +29,7 @@ Json CountersOf(const Counters& counters) {
           {"nonfinite_pushes", counters.nonfinite_pushes},
           {"overflows", counters.overflows},
           {"clocks_closed", counters.clocks_closed},
+          {"clocks_closed_short", counters.clocks_closed_short},
           {"late_pushes", counters.late_pushes},
           {"late_dropped", counters.late_dropped},
           {"pushes_collected", counters.pushes_collected},

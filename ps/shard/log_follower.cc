@@ -79,14 +79,14 @@ absl::Status FollowCollected(const LogEntry& entry, ShardState* state) {
   const proto::Replicate& header = entry.header;
   LEEWAY_RETURN_IF_ERROR(CheckKnown(entry, state));
   const Table& table = *state->context->tables.Find(header.table);
+  NoteOpen(table, header.clock + 1, state);
+  if (header.mean_of == 0) return absl::OkStatus();  // nothing is applied
   if (state->stores.CollectedOf(table).count(header.block) == 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("nothing is collected for block ", header.block, " of table ", header.table));
   }
-  LEEWAY_RETURN_IF_ERROR(state->stores.ApplyCollected(
-      table, *table.FindSettings(header.table_settings), header.block, header.mean_of));
-  NoteOpen(table, header.clock + 1, state);
-  return absl::OkStatus();
+  return state->stores.ApplyCollected(table, *table.FindSettings(header.table_settings),
+                                      header.block, header.mean_of);
 }
 
 absl::Status FollowVersion(const LogEntry& entry, ShardState* state) {

@@ -231,11 +231,12 @@ absl::Status Pulls::DeadlineExceeded(const PendingPull& pull) const {
   const TableSpec& spec =
       state_->context->tables.Find(request.table)->SettingsAt(request.clock).spec;
   const absl::Duration waited = state_->context->loop->Now() - pull.since;
+  std::string why = Policy(spec.consistency).WhyOpen(state_->clocks);
+  if (why.empty()) why = state_->clocks.DescribeBehind(pull.decision.needed);
   return absl::DeadlineExceededError(
-      absl::StrCat(state_->clocks.DescribeBehind(pull.decision.needed), "; waiting for clock ",
-                   pull.decision.needed, " of table ", spec.name, " (", spec.consistency.ToString(),
-                   "; worker ", request.id.worker, " is in clock ", request.clock, "; waited ",
-                   runtime::FormatDuration(waited),
+      absl::StrCat(why, "; waiting for clock ", pull.decision.needed, " of table ", spec.name, " (",
+                   spec.consistency.ToString(), "; worker ", request.id.worker, " is in clock ",
+                   request.clock, "; waited ", runtime::FormatDuration(waited),
                    HasPush(request.op) ? "; what it pushed along was accepted" : "",
                    "; LEEWAY_REQUEST_TIMEOUT_MS says how long)"));
 }

@@ -19,7 +19,7 @@ std::uint64_t BlockOf(const proto::Request& request) {
   return request.kind == TableKind::kDense ? request.block : 0;
 }
 
-// A late push counts as much as it would have in its clock.
+// Of a mean a late push counts as it would have, had it been one of the count of its clock.
 double WeightOfOne(const PreparedTableSettings& settings, double weight, bool late) {
   const bool mean = settings.spec.aggregate == Aggregate::kMean;
   return late && mean ? weight / settings.spec.consistency.count : weight;
@@ -244,10 +244,8 @@ absl::StatusOr<std::uint64_t> Pushes::StalenessOf(const Table& table,
                                                   const proto::Request& request) const {
   const std::uint64_t block = BlockOf(request);
   const std::uint64_t updates = state_->stores.UpdatesOf(table, block);
-  const ClientSession* const session =
-      state_->sessions.Find({request.id.worker, request.id.incarnation});
-  const std::optional<std::uint64_t> sent =
-      session == nullptr ? std::nullopt : session->updates_sent.Of(table.id(), block);
+  const std::optional<std::uint64_t> sent = state_->sessions.UpdatesSentTo(
+      {request.id.worker, request.id.incarnation}, table.id(), block);
   if (request.read_updates <= sent.value_or(updates)) return updates - request.read_updates;
   return absl::InvalidArgumentError(absl::StrCat(
       "a push of worker ", request.id.worker, " to table ", table.spec().name,
@@ -303,9 +301,11 @@ absl::Status Pushes::Collect(const Table& table, const PreparedTableSettings& se
   LEEWAY_RETURN_IF_ERROR(collected.Add(weighted));
   *begun = true;
   if (cut != nullptr) {
-    cut->AfterPush(
-        table, inbound,
-        {.weight = weight, .collected = true, .enough = enough, .mean_of = MeanOf(settings)});
+    cut->AfterPush(table, inbound,
+                   {.weight = weight,
+                    .collected = true,
+                    .enough = enough,
+                    .mean_of = MeanOf(settings, enough)});
   }
   state_->pushed_until = std::max(state_->pushed_until, request.clock + 1);
   ++state_->context->counters->pushes_collected;
@@ -317,25 +317,38 @@ absl::Status Pushes::Collect(const Table& table, const PreparedTableSettings& se
   return absl::OkStatus();
 }
 
-void Pushes::ApplyCollected(const Table& table, std::uint64_t clock, std::uint32_t enough) {
+std::size_t Pushes::ApplyCollected(const Table& table, std::uint64_t clock, std::uint32_t enough) {
   const PreparedTableSettings& settings = table.SettingsFor(clock);
   const CollectedPushes& collected = state_->stores.CollectedOf(table);
+  std::size_t targets = 0;
   for (const std::uint64_t block : collected.blocks()) {
-    if (collected.count(block) >= enough) ApplyCollectedOf(table, settings, block, clock);
+    if (collected.count(block) < enough) continue;
+    ApplyCollectedOf(table, settings, block, clock);
+    ++targets;
   }
+  return targets;
 }
 
-// What a sum of collected pushes is divided by.
-std::uint32_t Pushes::MeanOf(const PreparedTableSettings& settings) const {
+// The entries of collected pushes say that the clock that they were of has closed. That nothing was
+// collected in a clock, or that several have closed at once, replicas have to be told by itself.
+void Pushes::CloseByCount(const Table& table, std::uint64_t open, std::uint64_t closed) {
+  const std::size_t targets = ApplyCollected(table, open);
+  if (targets > 0 && closed == open + 1) return;
+  state_->AppendToLog(CollectedEntry(table, /*block=*/0, closed - 1, /*mean_of=*/0,
+                                     table.SettingsFor(open).number));
+}
+
+// What a sum of so many collected pushes is divided by.
+std::uint32_t Pushes::MeanOf(const PreparedTableSettings& settings, std::uint32_t count) const {
   const bool mean = settings.spec.aggregate == Aggregate::kMean;
-  return mean ? settings.policy.MeanOf(state_->clocks.living()) : 1;
+  return mean ? settings.policy.MeanOf(state_->clocks.living(), count) : 1;
 }
 
 void Pushes::ApplyCollectedOf(const Table& table, const PreparedTableSettings& settings,
                               std::uint64_t block, std::uint64_t clock) {
-  const std::uint32_t mean_of = MeanOf(settings);
-  if (ShardCut* const cut = cuts_->current(); cut != nullptr) cut->BeforePush(table, clock);
   const std::uint32_t count = state_->stores.CollectedOf(table).count(block);
+  const std::uint32_t mean_of = MeanOf(settings, count);
+  if (ShardCut* const cut = cuts_->current(); cut != nullptr) cut->BeforePush(table, clock);
   const absl::Status applied = state_->stores.ApplyCollected(table, settings, block, mean_of);
   state_->CountOverflow(state_->stores.Of(table));
   (applied.ok() ? state_->context->counters->pushes_applied

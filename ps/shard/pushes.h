@@ -36,8 +36,10 @@ class Pushes {
   // Why an earlier head would have refused a push that it admitted: the same checks again.
   absl::Status CheckAgain(const Table& table, const Inbound& inbound);
   // Applies what is collected of the table, in clock `clock`: of each target at least so many
-  // pushes.
-  void ApplyCollected(const Table& table, std::uint64_t clock, std::uint32_t enough = 1);
+  // pushes. Returns the number of targets.
+  std::size_t ApplyCollected(const Table& table, std::uint64_t clock, std::uint32_t enough = 1);
+  // A count of workers has ended the table's clocks from `open` up to but not including `closed`.
+  void CloseByCount(const Table& table, std::uint64_t open, std::uint64_t closed);
 
  private:
   absl::Status Take(const Table& table, const Inbound& inbound, bool* held, bool* begun);
@@ -51,7 +53,7 @@ class Pushes {
       const Inbound& inbound);
   absl::Status Collect(const Table& table, const PreparedTableSettings& settings, double weight,
                        const PushView& push, const Inbound& inbound, bool* begun);
-  std::uint32_t MeanOf(const PreparedTableSettings& settings) const;
+  std::uint32_t MeanOf(const PreparedTableSettings& settings, std::uint32_t count) const;
   void ApplyCollectedOf(const Table& table, const PreparedTableSettings& settings,
                         std::uint64_t block, std::uint64_t clock);
   absl::StatusOr<std::uint64_t> StalenessOf(const Table& table,

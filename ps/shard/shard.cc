@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "proto/messages/limits.h"
+#include "runtime/log/log.h"
 
 namespace leeway::ps {
 
@@ -189,12 +190,27 @@ bool Shard::CloseByCount() {
     if (table == nullptr) continue;  // it was not created after all
     const std::uint64_t reached = table->newest_settings().policy.Closed(state_.clocks);
     if (reached <= closed) continue;
-    pushes_.ApplyCollected(*table, closed);
+    NoteShort(*table);
+    pushes_.CloseByCount(*table, closed, reached);
     closed = reached;
     any = true;
   }
   ApplyEnough();
   return any;
+}
+
+// Clocks of a table close by fewer workers than it counts. Said when that begins, and counted.
+void Shard::NoteShort(const Table& table) {
+  const Policy& policy = table.newest_settings().policy;
+  if (!policy.IsShort(state_.clocks)) {
+    short_.erase(table.id());
+    return;
+  }
+  ++state_.context->counters->clocks_closed_short;
+  if (!short_.insert(table.id()).second) return;
+  runtime::LogWarning("table ", table.spec().name, " (", policy.consistency().ToString(),
+                      "), shard ", state_.id, ": clocks close with ", state_.clocks.living(),
+                      " workers, since no more are living");
 }
 
 // What is collected may be enough without another push: fewer workers are left, none is, or the
@@ -238,7 +254,7 @@ void Shard::BecomeHead(bool inherited) {
   // The head before may have known of later clocks, and so have answered with the block itself, by
   // a codec that the table had from one of them on: no reader may now get an older version.
   if (inherited) state_.stores.ForgetSlowest();
-  state_.sessions.RestartAsHead();
+  state_.sessions.RestartAsHead(inherited);
   enough_for_.reset();
   CloseClocks();
 }

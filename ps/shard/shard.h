@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -136,6 +137,7 @@ class Shard {
   bool CountTickIfDue(const WorkerKey& worker, ClientSession* session);
   void CloseInOrder();
   bool CloseByCount();
+  void NoteShort(const Table& table);
   void ApplyEnough();
   bool AdmitWaiting();
   void DiscardOfTheDead(const std::vector<proto::ClientSession>& handed_over);
@@ -148,6 +150,7 @@ class Shard {
   Pulls pulls_;
   RequestAdmission admission_;
   std::uint64_t requests_ = 0;
+  std::set<std::uint32_t> short_;            // tables of which NoteShort has said it
   std::optional<std::uint32_t> enough_for_;  // the living workers that ApplyEnough has seen
 };
 

@@ -11,8 +11,6 @@
 #include "runtime/base/status_macros.h"
 
 namespace leeway::ps {
-namespace {}  // namespace
-
 LogEntry ExportBegin(const ShardState& state) {
   LogEntry begin;
   begin.header.kind = proto::LogEntryKind::kTransferBegin;
@@ -22,6 +20,8 @@ LogEntry ExportBegin(const ShardState& state) {
   begin.header.pushed_until = state.pushed_until;
   begin.header.refusals = state.sessions.Refusals();
   begin.header.map_version = state.sessions.told();
+  for (const auto& [table, closed] : state.closed_of)
+    begin.header.closed_of.push_back({table, closed});
   return begin;
 }
 
@@ -38,7 +38,7 @@ std::vector<LogEntry> ExportPieces(ShardState* state) {
   for (const auto& [id, collected] : state->stores.collected()) {
     const Table& table = *state->context->tables.Find(id);
     for (const FrozenPiece& piece : collected.Freeze()) {
-      pieces.push_back(PieceEntry(table, piece, state->ClosedFor(table)));
+      pieces.push_back(PieceEntry(table, piece));
     }
   }
   return pieces;
@@ -48,6 +48,7 @@ void ImportBegin(const LogEntry& begin, ShardState* state) {
   const proto::Replicate& header = begin.header;
   state->stores.Clear();
   state->closed_of.clear();
+  for (const proto::TableClock& of : header.closed_of) state->closed_of[of.table] = of.closed;
   state->sessions.Clear();
   state->index = header.index;
   state->closed = header.clock;
@@ -64,10 +65,7 @@ absl::Status ImportPiece(const LogEntry& piece, ShardState* state) {
   }
   table->NoteAskedFor();
   FrozenPiece frozen = ToPiece(piece);
-  if (frozen.collected != 0) {
-    if (table->closes_by_count()) state->ClosedOf(*table) = piece.header.clock;
-    return state->stores.CollectedOf(*table).Load(frozen);
-  }
+  if (frozen.collected != 0) return state->stores.CollectedOf(*table).Load(frozen);
   if (table->spec().kind != TableKind::kDense) {
     state->stores.SetUpdates(table->id(), std::exchange(frozen.version, 0));
   }

@@ -29,13 +29,14 @@ struct Counters {
   // Updates that left 16-bit values NaN or infinite, or wrapped integers around, and pushes that
   // were refused since they would have.
   std::uint64_t overflows = 0;
-  std::uint64_t clocks_closed = 0;     // BSP: with contributions
-  std::uint64_t late_pushes = 0;       // counted in a later clock than their own
-  std::uint64_t late_dropped = 0;      // dropped: too late for their clock, or too stale
-  std::uint64_t pushes_collected = 0;  // added up, to be applied with others
-  std::uint64_t uncompensated = 0;     // gradients of which it was not known what they came from
-  std::uint64_t pushes_discarded = 0;  // BSP: of iterations their dead worker had not ended
-  std::uint64_t apply_failures = 0;    // BSP: accepted, but no longer fitting when applied
+  std::uint64_t clocks_closed = 0;        // BSP: with contributions
+  std::uint64_t clocks_closed_short = 0;  // by fewer workers than the table's policy counts
+  std::uint64_t late_pushes = 0;          // counted in a later clock than their own
+  std::uint64_t late_dropped = 0;         // dropped: too late for their clock, or too stale
+  std::uint64_t pushes_collected = 0;     // added up, to be applied with others
+  std::uint64_t uncompensated = 0;        // gradients of which it was not known what they came from
+  std::uint64_t pushes_discarded = 0;     // BSP: of iterations their dead worker had not ended
+  std::uint64_t apply_failures = 0;       // BSP: accepted, but no longer fitting when applied
   std::uint64_t ticks = 0;
   std::uint64_t calls = 0;
   std::uint64_t replies_unsent = 0;  // the van would not take them; the worker asks again

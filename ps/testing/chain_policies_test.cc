@@ -101,6 +101,41 @@ TEST(ChainPolicies, ADroppedPushStaysDroppedWithANewHead) {
   bench.ExpectReplicasEqual();
 }
 
+// Clock 0 closes with a push, clocks 1 and 2 without one, and the worker that ended them leaves.
+TEST(ChainPolicies, AClosedClockStaysClosedWithAnyHead) {
+  for (const bool moved : {false, true}) {
+    SCOPED_TRACE(moved);
+    ChainBench bench({.servers = 2, .replication = 2});
+    const std::uint32_t table = bench.Install(Consistency::Parse("backup:1/2,drop").value());
+    moved ? bench.SetChain({0}) : bench.SetChain({0, 1});
+    bench.Publish();
+    bench.UntilIdle();
+    PushClock(bench, table, 0, 0);
+    bench.UntilIdle();
+    for (const std::uint64_t clock : {2u, 3u}) {
+      bench.worker(0).Tick(clock);
+      bench.UntilIdle();
+    }
+    if (moved) {
+      bench.SetChain({0}, {1});
+      bench.Publish();
+      bench.Until([&] { return bench.ready().size() == 2; }, "until the replica has the state");
+      bench.SetChain({0, 1});
+      bench.Publish();
+      bench.UntilIdle();
+    }
+    bench.map.workers[0].state = proto::WorkerState::kLeft;
+    bench.Publish();
+    bench.RunFor(absl::Milliseconds(100));  // the log is on both
+    bench.Kill(0);
+    bench.Until([&] { return bench.Published(); }, "until the other leads");
+    const auto late = bench.Push(1, table, 2, 0, 10);
+    bench.Until([&] { return bench.worker(1).Idle(); }, "until it is answered");
+    EXPECT_TRUE(absl::IsCancelled(bench.worker(1).ResultOf(late)))
+        << bench.worker(1).ResultOf(late);
+  }
+}
+
 // What it sent before is older than what the head in between has sent.
 TEST(ChainPolicies, AWeightedPushIsTakenByAHeadThatLeadsAgain) {
   ChainBench bench({.servers = 2, .replication = 2});

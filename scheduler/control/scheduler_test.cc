@@ -395,7 +395,7 @@ TEST(Scheduler, AChangeOfATableIsRefusedInOneShortLine) {
     ASSERT_TRUE(cluster.RunUntil([&] { return tool->answer.has_value(); }));
     EXPECT_FALSE(tool->answer->ok());
     EXPECT_THAT(Text(*tool->answer), HasSubstr(part));
-    EXPECT_LT(tool->answer->message().size(), 300u);
+    EXPECT_LT(tool->answer->message().size(), 400u);
   };
   const std::string longest(4000, 'x');
   refused({longest}, "there is no table \"xxx");

@@ -28,13 +28,16 @@ std::uint64_t DigestOf(const proto::Replicate& sent, const van::Message& message
   const auto& [shard, epoch, stream, entry, kind, index, worker, incarnation, sequence, table,
                table_kind, dtype, clock, block, keys, elements, state_slots, has_learning_rate,
                learning_rate, workers, refusals, pushed_until, codec, version, whole, weight,
-               collected, mean_of, pushes, settings, map_version] = sent;
+               collected, mean_of, pushes, settings, map_version, closed_of] = sent;
   std::size_t digest = absl::HashOf(
       shard, kind, index, worker, incarnation, sequence, table, table_kind, dtype, clock, block,
       keys, elements, state_slots, has_learning_rate, learning_rate, pushed_until, codec, version,
       whole, settings, workers.size(), refusals.size(), weight, collected, mean_of, pushes);
   for (const proto::ClientSession& window : workers) digest = absl::HashOf(digest, HashOf(window));
   for (const proto::Refusal& refusal : refusals) digest = absl::HashOf(digest, HashOf(refusal));
+  for (const proto::TableClock& of : closed_of) {
+    digest = absl::HashOf(digest, of.table, of.closed);
+  }
   for (const runtime::Buffer& frame : message.payload) {
     digest = absl::HashOf(
         digest, absl::string_view(reinterpret_cast<const char*>(frame.data()), frame.size()));

@@ -12,6 +12,11 @@ ClientSession* ClientSessions::Find(const WorkerKey& worker) {
   return found == sessions_.end() ? nullptr : &found->second;
 }
 
+const ClientSession* ClientSessions::Find(const WorkerKey& worker) const {
+  const auto found = sessions_.find(worker);
+  return found == sessions_.end() ? nullptr : &found->second;
+}
+
 // ---- workers ----
 
 void ClientSessions::Replace(const WorkerKey& before) { sessions_.erase(before); }
@@ -71,7 +76,8 @@ void ClientSessions::DropPeer(van::PeerId peer) {
 
 // ---- changes of the head ----
 
-void ClientSessions::RestartAsHead() {
+void ClientSessions::RestartAsHead(bool inherited) {
+  heads_before_ = heads_before_ || inherited;
   for (auto& [worker, session] : sessions_) {
     session.orders[kAtOnce].Restart(session.orders[kAtOnce].admitted());
     session.orders[kHeld].Restart(session.in_state);
@@ -80,6 +86,16 @@ void ClientSessions::RestartAsHead() {
     }
     session.updates_sent.Clear();
   }
+}
+
+std::optional<std::uint64_t> ClientSessions::UpdatesSentTo(const WorkerKey& worker,
+                                                           std::uint32_t table,
+                                                           std::uint64_t block) const {
+  const ClientSession* const session = Find(worker);
+  if (session == nullptr) return std::nullopt;
+  const std::optional<std::uint64_t> sent = session->updates_sent.Of(table, block);
+  if (sent.has_value() || heads_before_ || session->updates_sent.full()) return sent;
+  return 0;
 }
 
 void ClientSessions::RestartAsFollower(std::uint64_t closed) {

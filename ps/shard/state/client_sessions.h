@@ -54,6 +54,7 @@ class UpdatesSent {
     const auto found = sent_.find({table, block});
     return found == sent_.end() ? std::nullopt : std::optional(found->second);
   }
+  bool full() const { return sent_.size() == kUpdatesSentMax; }
   void Clear() { sent_.clear(); }
 
  private:
@@ -100,6 +101,12 @@ class ClientSessions {
     return sessions_.try_emplace(worker, early_).first->second;
   }
   ClientSession* Find(const WorkerKey& worker);
+  const ClientSession* Find(const WorkerKey& worker) const;
+  // The updates that the newest values had which a worker was sent of a block; 0: none were.
+  // nullopt: it is not known, since another replica was the head before, or there are too many
+  // blocks.
+  std::optional<std::uint64_t> UpdatesSentTo(const WorkerKey& worker, std::uint32_t table,
+                                             std::uint64_t block) const;
 
   // ---- workers ----
 
@@ -145,7 +152,8 @@ class ClientSessions {
   // ---- changes of the head ----
 
   // This replica becomes the head: what is in the state has been admitted, nothing else.
-  void RestartAsHead();
+  // `inherited`: another replica was the head before.
+  void RestartAsHead(bool inherited = true);
   // This replica is head no more: it knows what the log says, of clocks up to `closed`.
   void RestartAsFollower(std::uint64_t closed);
   // Takes the sessions of the old head, held pushes included. `told`, here and below: of the entry.
@@ -186,6 +194,7 @@ class ClientSessions {
   // Workers that were told of and that no map here has shown yet.
   std::set<WorkerKey> not_shown_;
   std::set<WorkerKey> early_from_;
+  bool heads_before_ = false;
 };
 
 }  // namespace leeway::ps

@@ -106,11 +106,10 @@ LogEntry CollectedEntry(const Table& table, std::uint64_t block, std::uint64_t c
   return entry;
 }
 
-LogEntry PieceEntry(const Table& table, const FrozenPiece& piece, std::uint64_t clock) {
+LogEntry PieceEntry(const Table& table, const FrozenPiece& piece) {
   LogEntry entry = EntryFor(proto::LogEntryKind::kTransferPiece, table);
   PutRows(piece, piece.dtype, &entry);
   entry.header.dtype = piece.dtype;
-  entry.header.clock = clock;
   entry.header.pushes = piece.collected;
   PutRate(piece.learning_rate, &entry);
   entry.header.state_slots = piece.state_slots;

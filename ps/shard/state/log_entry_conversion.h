@@ -19,13 +19,13 @@ LogEntry UpdateEntry(const Table& table, const AggregatedPush& aggregate, const 
 LogEntry HeldEntry(const Table& table, std::uint64_t clock, const Contribution& contribution);
 // A version of a dense block is made for workers.
 LogEntry VersionEntry(const Table& table, std::uint64_t block, const VersionBy& by);
-// What is collected for a target was applied, in clock `clock`, by those settings.
+// What is collected for a target was applied, in clock `clock`, by those settings; `mean_of` 0:
+// nothing was, and the table's clocks up to `clock` have closed.
 LogEntry CollectedEntry(const Table& table, std::uint64_t block, std::uint64_t clock,
                         std::uint32_t mean_of, std::uint32_t settings);
 // A push was refused.
 LogEntry RefusalEntry(proto::Refusal refusal);
-// `clock`: of a collected one, the clock that is open.
-LogEntry PieceEntry(const Table& table, const FrozenPiece& piece, std::uint64_t clock = 0);
+LogEntry PieceEntry(const Table& table, const FrozenPiece& piece);
 
 // The other way, of entries of the kinds that the functions above make. Share the buffers.
 PushView ToPush(const LogEntry& entry);
