@@ -82,7 +82,8 @@ class DataThread final : private van::Handler, private ReplicaHost {
   // Whether that table could have the settings of `spec`, by an updater made for them. UNAVAILABLE:
   // it is not here yet.
   absl::Status CheckTableSettings(std::uint32_t id, const TableSpec& spec, const Updater& updater);
-  void ForgetTable(std::uint32_t id) { state_.replicas.shards().tables.Forget(id); }
+  void ForgetTable(std::uint32_t id) { tables().Forget(id); }
+  Tables& tables() { return state_.replicas.shards().tables; }
   // The lease: until then the scheduler gives what this thread leads to no other. Without a call it
   // has no end.
   void SetLease(absl::Time until) { state_.replicas.context().lease_until = until; }
@@ -142,7 +143,6 @@ class DataThread final : private van::Handler, private ReplicaHost {
   void StableHasGrown() override { ticks_.OnStableGrown(); }
   void OnBroken(const absl::Status& why) override;
 
-  Tables& tables() { return state_.replicas.shards().tables; }
   absl::Status CheckMemoryFor(const TableSpec& spec) const;
   void FollowTableSettings();
   void SayTakenIfSo();

@@ -1,11 +1,9 @@
-// A loop, and the threads that take turns at driving it.
+// LoopDriver is the Driver of a real loop: the threads that wait take turns at driving it.
 //
 // One lock guards the loop and everything that lives on it. A thread that waits drives the loop
 // itself, so that an answer reaches it without a hand-over; of several waiting threads one drives
 // and the others sleep. A helper thread drives only if no user's thread has for a millisecond; it
 // is not woken while one does.
-//
-// Owned by Session; any thread.
 #ifndef LEEWAY_WORKER_CLIENT_LOOP_DRIVER_H_
 #define LEEWAY_WORKER_CLIENT_LOOP_DRIVER_H_
 
@@ -19,45 +17,28 @@
 #include "absl/time/time.h"
 #include "runtime/loop/loop.h"
 #include "runtime/loop/real_loop.h"
+#include "worker/client/driver.h"
 
 namespace leeway::worker {
 
-class LoopDriver {
+class LoopDriver final : public Driver {
  public:
   // `busy_poll`: how long a thread polls before it blocks.
   explicit LoopDriver(std::uint64_t seed, absl::Duration busy_poll = absl::Microseconds(100));
-  ~LoopDriver();  // Stop
+  ~LoopDriver() override;  // Stop
   LoopDriver(const LoopDriver&) = delete;
   LoopDriver& operator=(const LoopDriver&) = delete;
 
-  runtime::RealLoop* loop() { return &loop_; }
-
-  // Runs `f` under the lock, then everything that is ready on the loop (a send may have consumed
-  // the only notification of a received message), then the callbacks.
-  void Do(absl::FunctionRef<void()> f);
-
-  // The same for one of many calls: runs `f`, but only now and then what is ready. The rest is done
-  // when a thread waits, or by the helper thread once the calls stop.
-  void DoOneOfMany(absl::FunctionRef<void()> f);
-
-  // Runs `f` under the lock and nothing else. It must not touch the network.
-  void DoLocked(absl::FunctionRef<void()> f);
-
-  // Drives the loop, or waits while another thread does, until `done` holds, which is called under
-  // the lock. Something on the loop must make it hold: there is no deadline here. False at once
-  // from within a callback, which would wait for itself.
-  bool WaitUntil(absl::FunctionRef<bool()> done);
-
-  // Under the lock: has the driving thread run `callback` without the lock, in the order of these
-  // calls. It may use Do.
-  void CallUnlocked(runtime::Task callback);
-  // Under the lock: what a thread waits for may hold now.
-  void Notify() { notified_ = true; }
-
-  // Ends the helper thread. Other calls still work. Not from within a callback.
-  void Stop();
-  // Whether this thread is in a callback of this driver.
-  bool InCallback() const;
+  runtime::RealLoop* loop() override { return &loop_; }
+  void Do(absl::FunctionRef<void()> f) override;
+  void DoOneOfMany(absl::FunctionRef<void()> f) override;
+  void DoLocked(absl::FunctionRef<void()> f) override;
+  bool WaitUntil(absl::FunctionRef<bool()> done) override;
+  void CallUnlocked(runtime::Task callback) override;
+  void Notify() override { notified_ = true; }
+  // Ends the helper thread.
+  void Stop() override;
+  bool InCallback() const override;
 
  private:
   using Lock = std::unique_lock<std::mutex>;

@@ -9,6 +9,7 @@
 #include "proto/tables/table_texts.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/log/log.h"
+#include "worker/client/loop_driver.h"
 #include "worker/control/cluster_status.h"
 
 namespace leeway::worker {
@@ -71,12 +72,15 @@ absl::StatusOr<Sliced> SliceIfThereIsMemory(const Access& access,
 Session::Session(const Config& config, World world)
     : config_(config),
       world_(std::move(world)),
-      driver_(world_.host->Random(), absl::Microseconds(config.busy_poll_us)) {
-  driver_.DoLocked([this] {
+      driver_(world_.driver != nullptr
+                  ? std::move(world_.driver)
+                  : std::make_unique<LoopDriver>(world_.host->Random(),
+                                                 absl::Microseconds(config.busy_poll_us))) {
+  driver_->DoLocked([this] {
     core_ = std::make_unique<Core>(
         Core::Setup{.config = config_,
                     .host = world_.host,
-                    .loop = driver_.loop(),
+                    .loop = driver_->loop(),
                     .factory = world_.factory,
                     .on_rank = [this](std::uint32_t rank) { log_name_.SetRank(rank); }});
     poster_ = core_->poster();
@@ -103,7 +107,7 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Connect(const Config& config, 
   absl::Status status =
       session->AskStatus([&](Core& core, Core::Done ready) { core.Start(std::move(ready)); });
   LEEWAY_RETURN_IF_ERROR(status);
-  session->driver_.DoLocked([&] {
+  session->driver_->DoLocked([&] {
     session->rank_ = session->core_->rank();
     session->num_workers_ = session->core_->num_workers();
     session->num_servers_ = session->core_->num_servers();
@@ -117,17 +121,17 @@ absl::StatusOr<T> Session::Ask(
   LEEWAY_RETURN_IF_ERROR(OfThisProcess());
   // Shared with the callback, which may run after a thread that must not wait has returned.
   auto answer = std::make_shared<std::optional<absl::StatusOr<T>>>();
-  driver_.Do([&] {
+  driver_->Do([&] {
     if (core_ == nullptr) {
       answer->emplace(Left());
       return;
     }
     start(*core_, [this, answer](absl::StatusOr<T> result) {
       answer->emplace(std::move(result));
-      driver_.Notify();
+      driver_->Notify();
     });
   });
-  if (!driver_.WaitUntil([&] { return answer->has_value(); })) return InCallback();
+  if (!driver_->WaitUntil([&] { return answer->has_value(); })) return InCallback();
   return std::move(**answer);
 }
 
@@ -161,20 +165,20 @@ Ticket Session::Submit(Access access, Options options) {
                           .priority = options.priority};
   Operation::Completion completion = [this](const std::shared_ptr<Operation>& operation) {
     operation->MarkDone(operation->result);
-    driver_.Notify();
+    driver_->Notify();
   };
   if (options.done != nullptr) {
     completion = [this, done = std::move(options.done)](
                      const std::shared_ptr<Operation>& operation) mutable {
       // Waiters return only after the callback has run.
-      driver_.CallUnlocked([operation, done = std::move(done)] {
+      driver_->CallUnlocked([operation, done = std::move(done)] {
         done(operation->result);
         operation->MarkDone(operation->result);
       });
     };
   }
   std::shared_ptr<Operation> operation;
-  driver_.DoOneOfMany([&] {
+  driver_->DoOneOfMany([&] {
     if (core_ != nullptr) {
       operation = core_->Submit(std::move(sliced), terms, std::move(completion));
     } else {
@@ -194,9 +198,9 @@ absl::Status Session::Wait(std::span<const Ticket> tickets) {
     });
   };
   if (!all_done()) {
-    const absl::Time start = driver_.loop()->Now();
-    driver_.Do([&] { GiveUpThoseOfThisClock(tickets); });
-    const bool waited = driver_.WaitUntil(all_done);
+    const absl::Time start = driver_->loop()->Now();
+    driver_->Do([&] { GiveUpThoseOfThisClock(tickets); });
+    const bool waited = driver_->WaitUntil(all_done);
     CountWait(start);
     if (!waited) return InCallback();
   }
@@ -209,7 +213,7 @@ absl::Status Session::Wait(std::span<const Ticket> tickets) {
 // A push-pull of a BSP table is answered after Clock(), which a thread that waits for it does not
 // call. It ends here: a program whose Wait has failed may free the arrays.
 void Session::GiveUpThoseOfThisClock(std::span<const Ticket> tickets) {
-  if (core_ == nullptr || driver_.InCallback()) return;
+  if (core_ == nullptr || driver_->InCallback()) return;
   for (const Ticket& ticket : tickets) {
     const std::shared_ptr<Operation>& operation = ticket.operation();
     if (operation == nullptr || operation->done() || operation->clock_needed <= core_->clock()) {
@@ -225,15 +229,15 @@ void Session::GiveUpThoseOfThisClock(std::span<const Ticket> tickets) {
 // Runs what is ready, so that a program that only polls makes progress. In a child nothing goes on.
 bool Session::Done(const Ticket& ticket) {
   if (ticket.operation() == nullptr || ticket.operation()->done() || inherited()) return true;
-  driver_.Do([] {});
+  driver_->Do([] {});
   return ticket.operation()->done();
 }
 
 absl::Status Session::Clock() {
   LEEWAY_RETURN_IF_ERROR(OfThisProcess());
-  const absl::Time start = driver_.loop()->Now();
+  const absl::Time start = driver_->loop()->Now();
   absl::Status status;
-  driver_.Do([&] { status = core_ == nullptr ? Left() : core_->Clock(); });
+  driver_->Do([&] { status = core_ == nullptr ? Left() : core_->Clock(); });
   CountWait(start);
   return status;
 }
@@ -241,13 +245,13 @@ absl::Status Session::Clock() {
 std::uint64_t Session::clock() const {
   std::uint64_t clock = 0;
   if (inherited()) return clock;
-  driver_.DoLocked([&] { clock = core_ == nullptr ? last_clock_ : core_->clock(); });
+  driver_->DoLocked([&] { clock = core_ == nullptr ? last_clock_ : core_->clock(); });
   return clock;
 }
 
 absl::Status Session::Barrier(Group group, absl::string_view name,
                               std::optional<absl::Duration> timeout) {
-  const absl::Time start = driver_.loop()->Now();
+  const absl::Time start = driver_->loop()->Now();
   const absl::Status status = AskStatus([&](Core& core, Core::Done done) {
     core.Barrier(group, std::string(name), timeout.value_or(config_.request_timeout),
                  std::move(done));
@@ -268,7 +272,7 @@ absl::StatusOr<std::string> Session::Call(std::uint32_t server_rank, absl::strin
 
 absl::StatusOr<std::uint64_t> Session::SetCodec(absl::string_view table, absl::string_view codec,
                                                 std::optional<absl::Duration> timeout) {
-  const absl::Time start = driver_.loop()->Now();
+  const absl::Time start = driver_->loop()->Now();
   const absl::StatusOr<std::string> json =
       Ask<std::string>([&](Core& core, SchedulerRequests::TextDone done) {
         core.SetCodec(std::string(table), std::string(codec),
@@ -282,7 +286,7 @@ absl::StatusOr<std::uint64_t> Session::SetCodec(absl::string_view table, absl::s
 absl::StatusOr<std::uint64_t> Session::ChangeTable(absl::string_view table,
                                                    const TableChange& change,
                                                    std::optional<absl::Duration> timeout) {
-  const absl::Time start = driver_.loop()->Now();
+  const absl::Time start = driver_->loop()->Now();
   const absl::StatusOr<std::string> json =
       Ask<std::string>([&](Core& core, SchedulerRequests::TextDone done) {
         core.ChangeTable(std::string(table), TextsOf(change),
@@ -295,7 +299,7 @@ absl::StatusOr<std::uint64_t> Session::ChangeTable(absl::string_view table,
 
 absl::StatusOr<std::string> Session::Checkpoint(absl::string_view directory,
                                                 std::optional<absl::Duration> timeout) {
-  const absl::Time start = driver_.loop()->Now();
+  const absl::Time start = driver_->loop()->Now();
   const absl::StatusOr<SavedResiduals> residuals = Residuals();
   LEEWAY_RETURN_IF_ERROR(residuals.status());
   absl::StatusOr<std::string> path =
@@ -312,7 +316,7 @@ absl::StatusOr<std::string> Session::Checkpoint(absl::string_view directory,
 absl::StatusOr<SavedResiduals> Session::Residuals() {
   LEEWAY_RETURN_IF_ERROR(OfThisProcess());
   absl::StatusOr<SavedResiduals> residuals = Left();
-  driver_.Do([&] {
+  driver_->Do([&] {
     if (core_ != nullptr) residuals = core_->Residuals();
   });
   return residuals;
@@ -322,7 +326,7 @@ absl::StatusOr<SavedResiduals> Session::Residuals() {
 absl::Status Session::MayKeepResiduals() {
   LEEWAY_RETURN_IF_ERROR(OfThisProcess());
   absl::Status status = Left();
-  driver_.Do([&] {
+  driver_->Do([&] {
     if (core_ != nullptr) status = core_->MayDo("saving and loading residuals");
   });
   return status;
@@ -341,7 +345,7 @@ absl::Status Session::LoadResiduals(const std::string& directory,
       const SavedResiduals residuals,
       ReadResiduals(runtime::RealFileSystem(), directory, rank.value_or(rank_)));
   absl::Status status = Left();
-  driver_.Do([&] {
+  driver_->Do([&] {
     if (core_ != nullptr) status = core_->TakeResiduals(residuals);
   });
   return status;
@@ -350,27 +354,27 @@ absl::Status Session::LoadResiduals(const std::string& directory,
 absl::Status Session::Leave(absl::Duration timeout) {
   LEEWAY_RETURN_IF_ERROR(OfThisProcess());
   bool left_before = false;
-  driver_.DoLocked([&] { left_before = std::exchange(left_, true); });
+  driver_->DoLocked([&] { left_before = std::exchange(left_, true); });
   if (left_before) return absl::OkStatus();
   return AskStatus([&](Core& core, Core::Done done) { core.Leave(timeout, std::move(done)); });
 }
 
 void Session::Close() {
   if (inherited()) return;
-  if (driver_.InCallback()) return CloseLater();
+  if (driver_->InCallback()) return CloseLater();
   bool open = false;
-  driver_.DoLocked([&] { open = core_ != nullptr; });
+  driver_->DoLocked([&] { open = core_ != nullptr; });
   if (!open) return;
   const absl::Status left = Leave(std::min(kCloseTimeout, config_.request_timeout));
   if (!left.ok()) runtime::LogWarning("left the cluster, but not in order: ", left.message());
-  driver_.Do([&] {
+  driver_->Do([&] {
     core_->Stop();
     last_stats_ = core_->stats();
     last_clock_ = core_->clock();
     core_.reset();
-    driver_.Notify();
+    driver_->Notify();
   });
-  driver_.Stop();
+  driver_->Stop();
   // The network releases the last of the user's memory.
   world_.owned_factory.reset();
   world_.owned_host.reset();
@@ -387,14 +391,14 @@ void Session::CloseLater() {
 
 void Session::CountWait(absl::Time since) {
   if (inherited()) return;
-  const absl::Duration waited = driver_.loop()->Now() - since;
-  driver_.DoLocked([&] { waited_ += waited; });
+  const absl::Duration waited = driver_->loop()->Now() - since;
+  driver_->DoLocked([&] { waited_ += waited; });
 }
 
 WorkerStats Session::stats() const {
   WorkerStats stats;
   if (inherited()) return stats;
-  driver_.DoLocked([&] {
+  driver_->DoLocked([&] {
     stats = core_ == nullptr ? last_stats_ : core_->stats();
     stats.waited = waited_;
   });

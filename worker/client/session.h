@@ -24,8 +24,8 @@
 #include "runtime/base/fork.h"
 #include "runtime/loop/loop.h"
 #include "van/van.h"
+#include "worker/client/driver.h"
 #include "worker/client/log_name.h"
-#include "worker/client/loop_driver.h"
 #include "worker/core/core.h"
 #include "worker/operations/operation.h"
 #include "worker/slicing/slice.h"
@@ -36,11 +36,13 @@ namespace leeway::worker {
 class Session : public std::enable_shared_from_this<Session> {
  public:
   // The network and clocks of a session. `factory` and `host` outlive it unless owned here.
+  // `driver`: null for that of a real loop.
   struct World {
     runtime::Host* host = nullptr;
     van::Factory* factory = nullptr;
     std::unique_ptr<runtime::Host> owned_host = nullptr;
     std::unique_ptr<van::Factory> owned_factory = nullptr;
+    std::unique_ptr<Driver> driver = nullptr;
   };
 
   static absl::StatusOr<std::shared_ptr<Session>> Connect(const Config& config, World world);
@@ -110,7 +112,7 @@ class Session : public std::enable_shared_from_this<Session> {
   World world_;
   LogName log_name_;
   std::uint32_t rank_ = 0, num_workers_ = 0, num_servers_ = 0;
-  mutable LoopDriver driver_;
+  const std::unique_ptr<Driver> driver_;
   std::shared_ptr<Poster> poster_;
   std::unique_ptr<Core> core_;    // under the lock of driver_; null once closed
   absl::Duration waited_;         // under the lock of driver_

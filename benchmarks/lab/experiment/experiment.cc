@@ -1,0 +1,208 @@
+#include "benchmarks/lab/experiment/experiment.h"
+
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "runtime/base/status_macros.h"
+
+namespace leeway::lab {
+namespace {
+
+constexpr std::size_t kRunsMax = 100'000;
+
+class Parser {
+ public:
+  explicit Parser(std::string file) : file_(std::move(file)) {}
+
+  absl::StatusOr<Experiment> Parse(const std::string& text, const Overrides& overrides) {
+    toml::table root;
+    try {
+      root = toml::parse(text, file_);
+    } catch (const toml::parse_error& error) {
+      return absl::InvalidArgumentError(absl::StrCat(file_, ":", error.source().begin.line, ": ",
+                                                     std::string(error.description())));
+    }
+    Experiment experiment;
+    experiment.name = std::filesystem::path(file_).stem().string();
+    experiment.title = experiment.name;
+    LEEWAY_RETURN_IF_ERROR(ReadHead(&root, &experiment));
+    const toml::node* const variants = root.get("variant");
+    std::vector<RunPlan> plans = {RunPlan{}};
+    LEEWAY_RETURN_IF_ERROR(Multiply(root, overrides, &plans));
+    if (variants == nullptr) {
+      experiment.runs = std::move(plans);
+    } else {
+      LEEWAY_RETURN_IF_ERROR(AddVariants(*variants, overrides, plans, &experiment.runs));
+    }
+    SeedsFastest(&experiment.runs);
+    for (RunPlan& plan : experiment.runs) {
+      if (!overrides.engine.empty()) plan.engine = overrides.engine;
+      if (overrides.epochs > 0) plan.epochs = overrides.epochs;
+      const absl::Status valid = Validate(plan);
+      if (!valid.ok()) return Wrong(nullptr, LabelOf(plan, Varying(experiment)), valid.message());
+    }
+    return experiment;
+  }
+
+ private:
+  absl::Status Wrong(const toml::node* where, absl::string_view key, absl::string_view why) const {
+    const std::string line = where == nullptr ? "" : absl::StrCat(":", where->source().begin.line);
+    return absl::InvalidArgumentError(absl::StrCat(file_, line, ": ", key, ": ", why));
+  }
+
+  static std::vector<const PlanField*> Varying(const Experiment& experiment) {
+    return VaryingFields(experiment.runs);
+  }
+
+  absl::Status ReadHead(toml::table* root, Experiment* experiment) const {
+    for (auto& [key, text] : std::initializer_list<std::pair<const char*, std::string*>>{
+             {"title", &experiment->title}, {"about", &experiment->about}}) {
+      const toml::node* const node = root->get(key);
+      if (node == nullptr) continue;
+      const auto value = node->value_exact<std::string>();
+      if (!value.has_value()) return Wrong(node, key, "is no text");
+      *text = *value;
+      root->erase(key);
+    }
+    if (const toml::node* const node = root->get("target")) {
+      const auto value = node->value<double>();
+      if (!value.has_value()) return Wrong(node, "target", "is no number");
+      experiment->target = *value;
+      root->erase("target");
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status AddVariants(const toml::node& variants, const Overrides& overrides,
+                           const std::vector<RunPlan>& base, std::vector<RunPlan>* runs) const {
+    const toml::array* const list = variants.as_array();
+    if (list == nullptr) return Wrong(&variants, "variant", "is no table: write [[variant]]");
+    for (const toml::node& one : *list) {
+      const toml::table* const table = one.as_table();
+      if (table == nullptr) return Wrong(&one, "variant", "is no table: write [[variant]]");
+      std::vector<RunPlan> plans = base;
+      LEEWAY_RETURN_IF_ERROR(Multiply(*table, overrides, &plans));
+      runs->insert(runs->end(), plans.begin(), plans.end());
+    }
+    return absl::OkStatus();
+  }
+
+  // Each plan once for each value of each field that the table names.
+  absl::Status Multiply(const toml::table& table, const Overrides& overrides,
+                        std::vector<RunPlan>* plans) const {
+    for (const auto& [key, node] : table) {
+      if (key == "variant") continue;
+      const std::string name(key.str());
+      const auto field = std::ranges::find_if(
+          PlanFields(), [&](const PlanField& one) { return name == one.name; });
+      if (field == PlanFields().end()) return Wrong(&node, name, Unknown());
+      std::vector<const toml::node*> values = {&node};
+      if (const toml::array* const list = node.as_array()) {
+        values.clear();
+        for (const toml::node& value : *list) values.push_back(&value);
+        if (values.empty()) return Wrong(&node, name, "is an empty list");
+        if (name == "seed" && overrides.seeds > 0 && overrides.seeds < values.size()) {
+          values.resize(overrides.seeds);
+        }
+      }
+      if (values.size() * plans->size() > kRunsMax) {
+        return Wrong(&node, name, absl::StrCat("makes more than ", kRunsMax, " runs"));
+      }
+      std::vector<RunPlan> more;
+      for (const RunPlan& plan : *plans) {
+        for (const toml::node* const value : values) {
+          more.push_back(plan);
+          LEEWAY_RETURN_IF_ERROR(Set(*field, *value, &more.back()));
+        }
+      }
+      *plans = std::move(more);
+    }
+    return absl::OkStatus();
+  }
+
+  static std::string Unknown() {
+    std::vector<std::string> names = {"title", "about", "target", "variant"};
+    for (const PlanField& field : PlanFields()) names.push_back(field.name);
+    return absl::StrCat("there is no such key: there are ", absl::StrJoin(names, ", "));
+  }
+
+  absl::Status Set(const PlanField& field, const toml::node& node, RunPlan* plan) const {
+    return std::visit(
+        [&](auto member) -> absl::Status {
+          using T = std::remove_cvref_t<decltype(plan->*member)>;
+          if constexpr (std::is_same_v<T, std::string>) {
+            const auto value = node.value_exact<std::string>();
+            if (!value.has_value()) return Wrong(&node, field.name, "is no text");
+            plan->*member = *value;
+          } else if constexpr (std::is_same_v<T, bool>) {
+            const auto value = node.value_exact<bool>();
+            if (!value.has_value()) return Wrong(&node, field.name, "is neither true nor false");
+            plan->*member = *value;
+          } else {
+            const auto value = node.is_number() ? node.value<double>() : std::nullopt;
+            const bool whole = !std::is_integral_v<T> || (value && *value == std::floor(*value));
+            if (!value.has_value() || !whole || !(*value >= field.min && *value <= field.max)) {
+              return Wrong(&node, field.name,
+                           absl::StrCat("must be a ", std::is_integral_v<T> ? "whole " : "",
+                                        "number from ", field.min, " to ", field.max));
+            }
+            plan->*member = static_cast<T>(*value);
+          }
+          return absl::OkStatus();
+        },
+        field.member);
+  }
+
+  // So that after each group of runs something can be compared.
+  static void SeedsFastest(std::vector<RunPlan>* runs) {
+    std::vector<RunPlan> sorted;
+    std::vector<bool> taken(runs->size());
+    for (std::size_t i = 0; i < runs->size(); ++i) {
+      for (std::size_t j = i; j < runs->size(); ++j) {
+        RunPlan same = (*runs)[j];
+        same.seed = (*runs)[i].seed;
+        if (taken[j] || !(same == (*runs)[i])) continue;
+        taken[j] = true;
+        sorted.push_back((*runs)[j]);
+      }
+    }
+    *runs = std::move(sorted);
+  }
+
+  const std::string file_;
+};
+
+}  // namespace
+
+absl::StatusOr<Experiment> ParseExperiment(const std::string& file, const std::string& text,
+                                           const Overrides& overrides) {
+  return Parser(file).Parse(text, overrides);
+}
+
+std::vector<const PlanField*> VaryingFields(const std::vector<RunPlan>& runs) {
+  std::vector<const PlanField*> varying;
+  for (const PlanField& field : PlanFields()) {
+    std::set<std::string> values;
+    for (const RunPlan& plan : runs) values.insert(ValueText(plan, field));
+    if (values.size() > 1 && std::string(field.name) != "seed") varying.push_back(&field);
+  }
+  return varying;
+}
+
+std::string LabelOf(const RunPlan& plan, const std::vector<const PlanField*>& varying) {
+  std::vector<std::string> words;
+  for (const PlanField* field : varying) {
+    const std::string value = ValueText(plan, *field);
+    const bool names_itself = std::holds_alternative<std::string RunPlan::*>(field->member);
+    words.push_back(names_itself ? value : absl::StrCat(field->name, " ", value));
+  }
+  return words.empty() ? plan.policy : absl::StrJoin(words, ", ");
+}
+
+}  // namespace leeway::lab

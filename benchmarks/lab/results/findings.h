@@ -1,0 +1,48 @@
+// Findings are what an experiment's runs show together: one row for each setting, over its seeds,
+// and sentences that say what follows from them and what does not.
+#ifndef LEEWAY_BENCHMARKS_LAB_RESULTS_FINDINGS_H_
+#define LEEWAY_BENCHMARKS_LAB_RESULTS_FINDINGS_H_
+
+#include <string>
+#include <vector>
+
+#include "benchmarks/lab/experiment/experiment.h"
+#include "benchmarks/lab/results/run_result.h"
+
+namespace leeway::lab {
+
+// Mean and sample deviation of n values; of fewer than two there is no deviation (NaN).
+struct Spread {
+  double mean = 0, deviation = 0;
+  std::size_t n = 0;
+};
+Spread SpreadOf(const std::vector<double>& values);
+
+struct Setting {
+  std::string label;
+  std::size_t runs = 0;
+  std::size_t reached = 0;   // runs that came to the target
+  Spread seconds_to_target;  // of these
+  Spread seconds, loss, score, bytes;
+  double computing = 0;  // parts of all workers' time, 0 to 1
+  double communicating = 0;
+  double waiting = 0;
+  double clock_staleness = 0, update_staleness = 0;  // means
+  std::uint64_t clock_staleness_max = 0, update_staleness_max = 0;
+  std::uint64_t dropped = 0, violations = 0;
+  // Time to the target of the first setting divided by that of this one, over seeds that both have;
+  // NaN without a target.
+  Spread speedup;
+};
+
+struct Findings {
+  std::vector<Setting> settings;  // in the order of the experiment
+  std::vector<std::string> sentences;
+  std::vector<std::string> limits;  // what cannot be concluded
+};
+
+Findings FindingsOf(const Experiment& experiment, const std::vector<RunResult>& results);
+
+}  // namespace leeway::lab
+
+#endif  // LEEWAY_BENCHMARKS_LAB_RESULTS_FINDINGS_H_

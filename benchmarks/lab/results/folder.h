@@ -1,0 +1,55 @@
+// A ResultFolder keeps the results of an experiment: a file a run while it goes on, and the tables
+// and the report at its end.
+//
+//     experiment.toml   the experiment as it was read
+//     runs/HASH.json    one finished run; HASH is of its plan, so that a run is found again
+//     results.json      all of them
+//     results.csv       one row a run
+//     report.html       one page, which needs nothing else
+#ifndef LEEWAY_BENCHMARKS_LAB_RESULTS_FOLDER_H_
+#define LEEWAY_BENCHMARKS_LAB_RESULTS_FOLDER_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "benchmarks/lab/experiment/experiment.h"
+#include "benchmarks/lab/results/run_result.h"
+
+namespace leeway::lab {
+
+class ResultFolder {
+ public:
+  // Makes the folder, if it is not there.
+  static absl::StatusOr<ResultFolder> Make(const std::string& path);
+  // NOT_FOUND: there is no experiment in it.
+  static absl::StatusOr<ResultFolder> Open(const std::string& path);
+
+  const std::string& path() const { return path_; }
+  std::string FileOf(const RunPlan& plan) const;
+
+  // FAILED_PRECONDITION: the folder has another experiment.
+  absl::Status KeepExperiment(const std::string& text) const;
+  absl::StatusOr<std::string> ExperimentText() const;
+
+  // nullopt: it has not been run, or has failed.
+  std::optional<RunResult> Load(const RunPlan& plan) const;
+  absl::Status Save(const RunResult& result) const;
+  // Writes results.json, results.csv and report.html. Runs that are not there are left out.
+  absl::Status Summarise(const Experiment& experiment) const;
+
+ private:
+  explicit ResultFolder(std::string path) : path_(std::move(path)) {}
+
+  std::string path_;
+};
+
+// Whole, or not at all: a full disk leaves what was there.
+absl::Status WriteFile(const std::string& path, const std::string& text);
+absl::StatusOr<std::string> ReadFile(const std::string& path);
+
+}  // namespace leeway::lab
+
+#endif  // LEEWAY_BENCHMARKS_LAB_RESULTS_FOLDER_H_

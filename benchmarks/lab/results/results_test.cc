@@ -1,0 +1,112 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "benchmarks/lab/results/csv.h"
+#include "benchmarks/lab/results/findings.h"
+#include "benchmarks/lab/results/folder.h"
+#include "benchmarks/lab/results/report.h"
+#include "runtime/testing/temp_folder.h"
+
+namespace leeway::lab {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+
+RunResult ResultOf(const char* policy, std::uint64_t seed, double second_s) {
+  RunResult result;
+  result.plan.policy = policy;
+  result.plan.seed = seed;
+  result.score_name = "accuracy";
+  result.points = {{.seconds = 0, .loss = 2, .score = 0.1},
+                   {.seconds = second_s, .epochs = 1, .bytes = 5e6, .loss = 1, .score = 0.6}};
+  result.last = {.seconds = 2 * second_s, .epochs = 2, .bytes = 1e7, .loss = 0.5, .score = 0.9};
+  result.workers = {{.steps = 10, .compute_s = 3, .communicate_s = 1, .wait_s = 4}};
+  result.timeline = {{{.pull_s = 0, .compute_s = 1, .push_s = 2}}};
+  result.clock_staleness = {{0, 3}, {2, 1}};
+  return result;
+}
+
+Experiment ExperimentOf(const std::vector<RunResult>& results) {
+  Experiment experiment;
+  experiment.title = "Title with </script> in it";
+  experiment.target = 0.5;
+  for (const RunResult& result : results) experiment.runs.push_back(result.plan);
+  return experiment;
+}
+
+TEST(RunResult, IsTheSameAfterJson) {
+  RunResult result = ResultOf("ssp:3", 4, 1.5);
+  result.last.score = std::nan("");
+  result.update_staleness = {{7, 9}};
+  const std::string text = ToJson(result).dump();
+  const auto again = ResultFromJson(nlohmann::json::parse(text));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(ToJson(*again).dump(), text);
+  EXPECT_FALSE(ResultFromJson(nlohmann::json::parse("{}")).ok());
+}
+
+TEST(RunResult, SecondsToATarget) {
+  const RunResult result = ResultOf("bsp", 1, 3);
+  EXPECT_EQ(SecondsTo(result, 0.5), 3);
+  EXPECT_EQ(SecondsTo(result, 0.8), 6);
+  EXPECT_LT(SecondsTo(result, 0.95), 0);
+}
+
+TEST(Findings, CompareSettingsOverSeeds) {
+  const std::vector<RunResult> results = {ResultOf("bsp", 1, 4), ResultOf("bsp", 2, 6),
+                                          ResultOf("asp", 1, 2), ResultOf("asp", 2, 2)};
+  const Findings findings = FindingsOf(ExperimentOf(results), results);
+  ASSERT_EQ(findings.settings.size(), 2u);
+  EXPECT_EQ(findings.settings[1].label, "asp");
+  EXPECT_EQ(findings.settings[0].seconds_to_target.mean, 5);
+  EXPECT_NEAR(findings.settings[0].seconds_to_target.deviation, std::sqrt(2), 1e-12);
+  EXPECT_EQ(findings.settings[1].speedup.mean, 2.5);
+  EXPECT_EQ(findings.settings[1].waiting, 0.5);
+  EXPECT_EQ(findings.settings[1].clock_staleness, 0.5);
+  EXPECT_EQ(findings.settings[1].clock_staleness_max, 2u);
+  EXPECT_THAT(findings.sentences[1], HasSubstr("bsp takes 2.5"));
+  EXPECT_THAT(findings.limits, Contains(HasSubstr("fewer than three seeds")));
+}
+
+TEST(Csv, HasARowARun) {
+  const std::vector<RunResult> results = {ResultOf("bsp", 1, 4), ResultOf("backup:3/4,drop", 2, 6)};
+  const std::string csv = CsvOf(ExperimentOf(results), results);
+  EXPECT_EQ(std::ranges::count(csv, '\n'), 3);
+  EXPECT_THAT(csv, AllOf(HasSubstr("\"backup:3/4,drop\""), HasSubstr("seconds_to_target")));
+}
+
+TEST(Report, IsOnePageWithAllOfIt) {
+  const std::vector<RunResult> results = {ResultOf("bsp", 1, 4), ResultOf("asp", 1, 2)};
+  const std::string page = ReportOf(ExperimentOf(results), results);
+  EXPECT_THAT(page, AllOf(HasSubstr("Chart.js v"), HasSubstr("\"label\":\"asp\""),
+                          HasSubstr("Title with \\u003c/script>")));
+  EXPECT_THAT(page, AllOf(Not(HasSubstr("/*DATA*/")), Not(HasSubstr("/*CHART_JS*/")),
+                          Not(HasSubstr("src=\"http"))));
+}
+
+TEST(ResultFolder, KeepsFinishedRuns) {
+  const runtime::TempFolder temporary;
+  const auto folder = ResultFolder::Make(temporary.path() + "/out");
+  ASSERT_TRUE(folder.ok()) << folder.status();
+  const RunResult result = ResultOf("bsp", 1, 4);
+  EXPECT_FALSE(folder->Load(result.plan).has_value());
+  ASSERT_TRUE(folder->Save(result).ok());
+  const auto loaded = folder->Load(result.plan);
+  ASSERT_TRUE(loaded.has_value());
+  EXPECT_EQ(ToJson(*loaded).dump(), ToJson(result).dump());
+  RunPlan other = result.plan;
+  other.epochs = 7;
+  EXPECT_FALSE(folder->Load(other).has_value());
+  // One that was cut off in the middle is run again.
+  ASSERT_TRUE(WriteFile(folder->FileOf(result.plan), "{\"plan\": {").ok());
+  EXPECT_FALSE(folder->Load(result.plan).has_value());
+}
+
+}  // namespace
+}  // namespace leeway::lab

@@ -1,0 +1,22 @@
+// NewWorkload makes a workload by its name.
+#ifndef LEEWAY_BENCHMARKS_LAB_WORKLOADS_REGISTRY_H_
+#define LEEWAY_BENCHMARKS_LAB_WORKLOADS_REGISTRY_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "benchmarks/lab/workloads/workload.h"
+
+namespace leeway::lab {
+
+std::vector<std::string> WorkloadNames();
+
+// NOT_FOUND names the workloads that there are, or the package with the data.
+absl::StatusOr<std::unique_ptr<Workload>> NewWorkload(const std::string& name, std::uint64_t seed);
+
+}  // namespace leeway::lab
+
+#endif  // LEEWAY_BENCHMARKS_LAB_WORKLOADS_REGISTRY_H_
