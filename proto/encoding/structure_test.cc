@@ -28,6 +28,8 @@ struct Field {
   int number;
   T value;
 };
+template <class T>
+Field(int, T) -> Field<T>;  // clang 14 does not deduce it from an aggregate
 
 template <class T>
 void Add(RawBuilder& out, const Field<T>& field) {
