@@ -386,6 +386,61 @@ TEST_F(ShardCutTest, ATrailingPushIsAppliedCompensated) {
   EXPECT_THAT(content->tables[0].pieces[0].values.as<float>(), testing::ElementsAre(6));
 }
 
+// Its worker has read the values that the cluster began with.
+TEST_F(ShardCutTest, APushToARestoredShardIsAsStaleAsTheUpdatesSinceThen) {
+  for (const bool dense : {true, false}) {
+    SCOPED_TRACE(dense);
+    const std::uint32_t id = dense ? 1 : 2;
+    TableSpec spec = dense ? TableSpec::Dense("dense", {1}) : TableSpec::Sparse("sparse", 1);
+    spec.updater = {"add", {}};
+    spec.consistency = *Consistency::Parse("asp,weight=table:1/0.5/0");
+    ASSERT_TRUE(context_.tables.Install(id, spec, *MakeUpdater(spec)).ok());
+    Join();
+    const auto send = [&](Shard* shard, proto::Op op, std::uint64_t read) {
+      const std::uint64_t key = 0;
+      const float value = 1;
+      Inbound inbound;
+      inbound.request.id = {
+          .incarnation = 101, .sequence = ++sequences_[1], .worker = 1, .shard = 0};
+      inbound.request.table = id;
+      inbound.request.kind = spec.kind;
+      inbound.request.op = op;
+      inbound.request.elements = dense ? 1 : 0;
+      inbound.request.keys = dense ? 0 : 1;
+      inbound.request.read_updates = read;
+      if (!dense) inbound.payload.push_back(runtime::Buffer::CopyOf(&key, sizeof(key)));
+      if (proto::HasPush(op)) {
+        inbound.payload.push_back(runtime::Buffer::CopyOf(&value, sizeof(value)));
+      }
+      shard->TakeRequest(std::move(inbound));
+    };
+    const auto push = [&](Shard* shard, std::uint64_t read) {
+      send(shard, proto::Op::kPush, read);
+      return shard->stores().at(id)->Freeze().pieces.at(0).values.as<float>()[0];
+    };
+    EXPECT_EQ(push(shard_.get(), 0), 1);
+    EXPECT_EQ(push(shard_.get(), 0), 1.5f);
+    EXPECT_EQ(push(shard_.get(), 0), 1.5f);
+    ASSERT_TRUE(Begin(shard_->newest_clock(), "ckpt-00000001").ok());
+    const auto content = Taken();
+    ASSERT_TRUE(content.ok()) << content.status();
+    Shard other(0, &context_, &effects_, &effects_);
+    ASSERT_TRUE(other.Restore(*content).ok());
+    other.SetWorker({.rank = 1, .incarnation = 101});
+    EXPECT_EQ(push(&other, 0), 2.5f);
+    EXPECT_EQ(push(&other, 0), 3);
+    send(&other, proto::Op::kPull, 0);
+    EXPECT_EQ(push(&other, 2), 4);
+    // A replica that gets it counts on.
+    Shard third(0, &context_, &effects_, &effects_);
+    third.ImportBegin(other.ExportBegin());
+    for (const LogEntry& piece : other.Freeze()) ASSERT_TRUE(third.LoadPiece(piece).ok());
+    third.SetWorker({.rank = 1, .incarnation = 101});
+    send(&third, proto::Op::kPull, 0);
+    EXPECT_EQ(push(&third, 2), 4.5f);
+  }
+}
+
 // The checkpoint says that nobody has pushed to it: should anybody send that again, it counts.
 TEST_F(ShardCutTest, WithoutABoundATableFirstPushedToLaterIsLeftOut) {
   Install(1, Consistency::Bsp());

@@ -29,9 +29,9 @@ std::vector<LogEntry> ExportPieces(ShardState* state) {
   std::vector<LogEntry> pieces;
   for (const auto& [id, store] : state->stores.all()) {
     const Table& table = *state->context->tables.Find(id);
-    const bool counts_updates = table.spec().kind != TableKind::kDense && table.is_weighted();
     for (FrozenPiece& piece : store->Freeze().pieces) {
-      if (counts_updates) piece.version = state->stores.UpdatesOf(table, 0);
+      // Such a table has no versions.
+      if (table.is_weighted()) piece.version = state->stores.UpdatesOf(table, piece.block);
       pieces.push_back(PieceEntry(table, piece));
     }
   }
@@ -66,8 +66,8 @@ absl::Status ImportPiece(const LogEntry& piece, ShardState* state) {
   table->NoteAskedFor();
   FrozenPiece frozen = ToPiece(piece);
   if (frozen.collected != 0) return state->stores.CollectedOf(*table).Load(frozen);
-  if (table->spec().kind != TableKind::kDense) {
-    state->stores.SetUpdates(table->id(), std::exchange(frozen.version, 0));
+  if (table->is_weighted()) {
+    state->stores.SetUpdates(*table, frozen.block, std::exchange(frozen.version, 0));
   }
   LEEWAY_RETURN_IF_ERROR(CheckPiece(table->spec(), *table->updater(), frozen));
   return state->stores.Of(*table)->Load(frozen);

@@ -47,24 +47,35 @@ CollectedPushes& ShardStores::CollectedOf(const Table& table) {
 
 absl::Status ShardStores::ApplyCollected(const Table& table, const PreparedTableSettings& settings,
                                          std::uint64_t block, std::uint32_t mean_of) {
-  ++updates_[table.id()];
-  return Of(table, settings)->ApplyAggregate(CollectedOf(table).Take(block, mean_of));
+  LEEWAY_RETURN_IF_ERROR(
+      Of(table, settings)->ApplyAggregate(CollectedOf(table).Take(block, mean_of)));
+  CountUpdate(table, block);
+  return absl::OkStatus();
 }
 
 absl::Status ShardStores::Apply(const Table& table, const PreparedTableSettings& settings,
                                 const PushView& push, double weight, bool* nonfinite) {
   ShardStore* const store = Of(table, settings);
-  if (table.is_weighted()) ++updates_[table.id()];
-  return ApplyWeighted(store, table.spec().dtype, push, weight, nonfinite);
+  LEEWAY_RETURN_IF_ERROR(ApplyWeighted(store, table.spec().dtype, push, weight, nonfinite));
+  CountUpdate(table, push.block);
+  return absl::OkStatus();
+}
+
+void ShardStores::CountUpdate(const Table& table, std::uint64_t block) {
+  if (table.is_weighted()) ++updates_[TargetOf(table, block)];
 }
 
 std::uint64_t ShardStores::UpdatesOf(const Table& table, std::uint64_t block) const {
-  if (table.spec().kind == TableKind::kDense) {
-    const auto store = stores_.find(table.id());
-    return store == stores_.end() ? 0 : store->second->StepsOf(block);
-  }
-  const auto found = updates_.find(table.id());
+  const auto found = updates_.find(TargetOf(table, block));
   return found == updates_.end() ? 0 : found->second;
+}
+
+void ShardStores::SetUpdates(const Table& table, std::uint64_t block, std::uint64_t updates) {
+  updates_[TargetOf(table, block)] = updates;
+}
+
+ShardStores::Target ShardStores::TargetOf(const Table& table, std::uint64_t block) {
+  return {table.id(), table.spec().kind == TableKind::kDense ? block : 0};
 }
 
 void ShardStores::Clear() {

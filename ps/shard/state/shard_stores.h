@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <utility>
 
 #include "ps/shard/state/shard_context.h"
 #include "ps/store/factory/collected_pushes.h"
@@ -37,10 +38,10 @@ class ShardStores {
   // Applies one push, multiplied by `weight`; `nonfinite` as for ShardStore::Apply, may be null.
   absl::Status Apply(const Table& table, const PreparedTableSettings& settings,
                      const PushView& push, double weight, bool* nonfinite);
-  // The number of updates of the block, or of the sparse table here: what the staleness of a push
-  // is counted in. Of a table with weights.
+  // The number of updates of the block, or of the sparse table here, in this cluster: what the
+  // staleness of a push is counted in. Of a table with weights; other ones have 0.
   std::uint64_t UpdatesOf(const Table& table, std::uint64_t block) const;
-  void SetUpdates(std::uint32_t table, std::uint64_t updates) { updates_[table] = updates; }
+  void SetUpdates(const Table& table, std::uint64_t block, std::uint64_t updates);
 
   // Before a state transfer.
   void Clear();
@@ -52,13 +53,17 @@ class ShardStores {
   std::uint64_t Digest(std::uint64_t index) const;
 
  private:
+  using Target = std::pair<std::uint32_t, std::uint64_t>;  // table, block (sparse: 0)
+
   StoreContext ContextFor(std::uint32_t table) const;
+  static Target TargetOf(const Table& table, std::uint64_t block);
+  void CountUpdate(const Table& table, std::uint64_t block);
 
   const std::uint32_t shard_;
   ShardContext* const context_;
   ByTable stores_;
   std::map<std::uint32_t, CollectedPushes> collected_;  // by table
-  std::map<std::uint32_t, std::uint64_t> updates_;      // by table: of rows, where τ is asked for
+  std::map<Target, std::uint64_t> updates_;             // where τ is asked for
   std::map<std::uint32_t, std::uint32_t> settings_;     // by table: which the store uses; none: 0
 };
 
