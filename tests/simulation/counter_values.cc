@@ -8,16 +8,17 @@
 namespace leeway::simulation {
 namespace {
 
-std::vector<std::int64_t> CountsIn(const SimTable& table, const ps::FrozenRow& row) {
+std::vector<std::int64_t> CountsIn(const SimTable& table, DType dtype, const ps::FrozenRow& row,
+                                   std::uint32_t scale) {
+  const std::size_t bytes = std::min(row.values.size(), table.width * SizeOf(dtype));
   std::vector<std::int64_t> counts(table.width);
-  const std::size_t bytes = std::min(row.values.size(), table.width * sizeof(std::int64_t));
-  if (!table.refuses()) {
+  if (table.converts()) {
+    counts = ToCounts(table, dtype, row.values.first(bytes), scale);
+    counts.resize(table.width);
+  } else {
     std::memcpy(counts.data(), row.values.data(), bytes);
-    return counts;
   }
-  std::vector<double> doubles(table.width);
-  std::memcpy(doubles.data(), row.values.data(), bytes);
-  return CountsOf(doubles);
+  return counts;
 }
 
 }  // namespace
@@ -32,7 +33,7 @@ void CounterValues::Take(const SimTable& table, const std::vector<ps::FrozenPiec
   for (const ps::FrozenPiece& piece : pieces) {
     ps::ForEachRow(piece, [&](const ps::FrozenRow& row) {
       const std::optional<std::uint32_t> place = PlaceOf(table, row.key);
-      if (place.has_value()) values_[{table.index, *place}] = CountsIn(table, row);
+      if (place.has_value()) values_[{table.index, *place}] = CountsIn(table, piece.dtype, row, 1);
     });
   }
 }
@@ -44,7 +45,7 @@ void CounterValues::Add(const SimTable& table, const std::vector<ps::FrozenPiece
       if (!place.has_value()) return;
       std::vector<std::int64_t>& sums = values_[{table.index, *place}];
       sums.resize(table.width);
-      const std::vector<std::int64_t> more = CountsIn(table, row);
+      const std::vector<std::int64_t> more = CountsIn(table, piece.dtype, row, table.mean_of);
       std::ranges::transform(sums, more, sums.begin(), std::plus<>());
     });
   }

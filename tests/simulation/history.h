@@ -50,7 +50,7 @@ struct Read {
   std::vector<std::uint32_t> places;  // in the order in which they were read
   std::vector<std::int64_t> counts;   // counter tables: the values
   std::vector<float> floats;          // other tables: the values
-  std::vector<double> doubles;        // counters of tables that refuse pushes, until it is answered
+  std::vector<std::byte> values;      // counters that are floats, until it is answered
   // The values that the reader had seen of each place when it asked
   // (invariants/monotonic_reads.cc).
   std::vector<std::vector<std::int64_t>> seen_before;
@@ -66,12 +66,12 @@ struct Read {
   // The memory for a pull of a counter table, of `elements` elements; and the counts in it.
   void* MakeRoomForCounts(std::size_t elements) {
     counts.resize(elements);
-    if (!table->refuses()) return counts.data();
-    doubles.resize(elements);
-    return doubles.data();
+    if (!table->converts()) return counts.data();
+    values.resize(elements * SizeOf(table->spec.dtype));
+    return values.data();
   }
   void TakeCounts() {
-    if (table->refuses()) counts = simulation::CountsOf(doubles);
+    if (table->converts()) counts = ToCounts(*table, table->spec.dtype, values);
   }
 
   bool complete() const { return places.size() == table->places; }

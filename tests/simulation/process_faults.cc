@@ -244,9 +244,9 @@ FaultInjector::Struck ProcessFaults::ChangeTable(double choice) {
     if (!by_bound || table.created_in > 0) continue;
     may.emplace_back(table.spec.name, created.ToString());
     for (const std::uint64_t bound : {1, 2, 4}) {
-      if (bound < created.staleness) {
-        may.emplace_back(table.spec.name, Consistency::Ssp(bound).ToString());
-      }
+      Consistency tighter = created;
+      tighter.staleness = bound;
+      if (bound < created.staleness) may.emplace_back(table.spec.name, tighter.ToString());
     }
   }
   if (may.empty()) return Struck::kNo;

@@ -23,10 +23,12 @@ void ForEachPlace(const SimTable& table, const ps::Inbound& sent, const Visit& v
   if (table.refuses()) {
     const auto doubles = push.values.as<double>();
     if (!std::ranges::all_of(doubles, [](double value) { return std::isfinite(value); })) return;
-    whole = CountsOf(doubles);
+  }
+  if (table.converts()) {
+    whole = ToCounts(table, table.spec.dtype, push.values.bytes(), table.push_scale);
   }
   const auto values =
-      table.refuses() ? std::span<const std::int64_t>(whole) : push.values.as<std::int64_t>();
+      table.converts() ? std::span<const std::int64_t>(whole) : push.values.as<std::int64_t>();
   const auto keys = push.keys.as<std::uint64_t>();
   for (std::size_t i = 0; i < std::max<std::size_t>(keys.size(), 1); ++i) {
     const std::optional<std::uint32_t> place = PlaceOf(table, keys.empty() ? push.block : keys[i]);

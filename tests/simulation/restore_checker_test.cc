@@ -70,6 +70,9 @@ class RestoreCheckerTest : public testing::TestWithParam<Consistency> {
                                 .state_slots = 0,
                                 .pieces = store->Freeze().pieces});
     }
+    for (const auto& [id, collected] : shard.shard().collected()) {
+      content.tables.front().collected = collected.Freeze();
+    }
     content.sessions = {{.rank = 0,
                          .incarnation = kKnownAs,
                          .clock = 2,
@@ -92,7 +95,7 @@ class RestoreCheckerTest : public testing::TestWithParam<Consistency> {
 };
 INSTANTIATE_TEST_SUITE_P(Modes, RestoreCheckerTest,
                          testing::Values(Consistency::Bsp(), Consistency::Ssp(2),
-                                         Consistency::Asp()));
+                                         Consistency::Asp(), Consistency::FedBuff(3)));
 
 TEST_P(RestoreCheckerTest, OneThatIsRight) {
   EXPECT_EQ(sent_.To(0).size(), kPushes);
@@ -124,6 +127,14 @@ TEST_P(RestoreCheckerTest, OneThatKnowsTooLittle) {
 TEST_P(RestoreCheckerTest, OneThatClaimsTooMuch) {
   EXPECT_THAT(Judge(Saved(2, 3)), HasSubstr("push 2 of worker 0 (clock 2) to place 0"));
   EXPECT_THAT(Judge(Saved(2, 3)), HasSubstr(" 0 times"));
+}
+
+TEST_P(RestoreCheckerTest, OneThatLacksWhatIsCollected) {
+  if (!GetParam().collects()) return;
+  ps::ShardContent content = Saved(2, 2);
+  content.tables.front().collected.clear();
+  EXPECT_THAT(Judge(content), HasSubstr("push 0 of worker 0 (clock 0) to place 0"));
+  EXPECT_THAT(Judge(content), HasSubstr(" 0 times"));
 }
 
 // Its pushes in clocks that had not closed may be lost with it, but are not there twice.

@@ -86,6 +86,7 @@ bool RestoredShard::Take(const ps::Inbound& sent) {
   ps::Inbound again = sent;
   // As a worker that retains all its pushes.
   again.request.after = last;
+  again.request.read_updates = 0;  // it has read nothing of this cluster yet
   last = id.sequence;
   shard_->TakeRequest(std::move(again));
   return true;

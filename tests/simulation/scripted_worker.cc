@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -41,7 +42,7 @@ struct ScriptedWorker::Call {
   std::vector<std::uint64_t> keys;
   std::vector<std::int64_t> counts;
   std::vector<float> floats;
-  std::vector<double> doubles;
+  std::vector<std::byte> values;      // counters that are floats
   std::vector<std::uint32_t> widths;  // ragged tables: of each row pushed
   RaggedRows ragged;                  // likewise: the pulled rows
   std::optional<double> rate;         // coded tables
@@ -334,9 +335,8 @@ void ScriptedWorker::FillPush(Call* call) {
     history_->gradients(table, place).emplace_back(gradient.begin(), gradient.end());
     checker_->OnFloatPush(table, place, gradient);
   }
-  if (!table.refuses()) return;
-  call->doubles = DoublesOf(call->counts);
-  if (random_.Below(kNonFiniteEvery) == 0) MakeNonFinite(call);
+  if (table.converts()) call->values = ToValues(table, call->counts);
+  if (table.refuses() && random_.Below(kNonFiniteEvery) == 0) MakeNonFinite(call);
 }
 
 void ScriptedWorker::MakeNonFinite(Call* call) {
@@ -345,7 +345,9 @@ void ScriptedWorker::MakeNonFinite(Call* call) {
                         std::numeric_limits<double>::infinity(),
                         -std::numeric_limits<double>::infinity()};
   const std::size_t i = random_.Below(call->read.places.size());
-  call->doubles[i * table.stride + random_.Below(table.width)] = bad[random_.Below(3)];
+  const double value = bad[random_.Below(3)];
+  const std::size_t at = i * table.stride + random_.Below(table.width);
+  std::memcpy(&call->values[at * sizeof(double)], &value, sizeof(double));
   call->refused =
       RefusedPlaces(table, cluster_->config().num_shards, call->places, call->read.places[i]);
   history_->pushes(table, rank_)[call->push].places &= ~call->refused;
@@ -397,9 +399,9 @@ void ScriptedWorker::Submit(const SimTable& table, proto::Op op, std::uint64_t p
     access.widths = call->widths;
   }
   if (proto::HasPush(op)) {
-    access.values = table.refuses() ? static_cast<void*>(call->doubles.data())
-                    : table.counter ? static_cast<void*>(call->counts.data())
-                                    : call->floats.data();
+    access.values = table.converts() ? static_cast<void*>(call->values.data())
+                    : table.counter  ? static_cast<void*>(call->counts.data())
+                                     : call->floats.data();
     access.size = size;
     access.copy = random_.Below(2) == 0;
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <string>
 #include <utility>
 
@@ -51,6 +52,47 @@ void SetPlaces(SimTable* table, const std::string& name, DType dtype, bool dense
 std::size_t ElementOf(const SimTable& table, std::uint32_t rank, std::size_t number) {
   return rank * table.elements_per_worker() + number / table.digits_per_element();
 }
+template <class T>
+void Append(T value, std::vector<std::byte>* to) {
+  const auto bytes = std::as_bytes(std::span(&value, 1));
+  to->insert(to->end(), bytes.begin(), bytes.end());
+}
+
+template <class T>
+double FloatFrom(const std::byte* at) {
+  T value;
+  std::memcpy(&value, at, sizeof(value));
+  return static_cast<double>(static_cast<float>(value));
+}
+
+double FloatAt(DType dtype, const std::byte* at) {
+  switch (dtype) {
+    case DType::kFloat32:
+      return FloatFrom<float>(at);
+    case DType::kFloat16:
+      return FloatFrom<Float16>(at);
+    case DType::kBFloat16:
+      return FloatFrom<BFloat16>(at);
+    default:
+      break;
+  }
+  double value = 0;
+  std::memcpy(&value, at, sizeof(value));
+  return value;
+}
+
+// The same count with digits that say how often each push was applied.
+std::int64_t TimesOf(const SimTable& table, std::int64_t count) {
+  if (!table.has_uneven_weights()) return count;
+  constexpr std::int64_t kTimes[1 << kDigitBits] = {0, 1, 2, 1, 2, 3, 2, 3};
+  std::int64_t times = 0;
+  for (std::size_t digit = 0; digit < table.digits_per_element(); ++digit) {
+    const int shift = static_cast<int>(digit) * kDigitBits;
+    times |= kTimes[(count >> shift) & ((1 << kDigitBits) - 1)] << shift;
+  }
+  return times;
+}
+
 int ShiftOf(const SimTable& table, std::size_t number) {
   return static_cast<int>(number % table.digits_per_element()) * kDigitBits;
 }
@@ -127,7 +169,76 @@ SimTable LateTable(std::uint32_t index, std::uint32_t num_workers, std::uint32_t
   return table;
 }
 
-SimTable PolicyTable(std::uint32_t index, std::uint32_t num_workers, runtime::Random* random) {
+namespace {
+
+void SetDType(SimTable* table, DType dtype) {
+  table->spec.dtype = dtype;
+  if (!table->dense()) return;
+  table->stride = kBlockBytes / SizeOf(dtype);
+  table->spec.shape = {(table->places - 1) * table->stride + table->width};
+}
+
+// A type that means and weights of pushes are exact in.
+DType AnyFloat(runtime::Random* random) {
+  const DType floats[] = {DType::kFloat64, DType::kFloat32, DType::kFloat16, DType::kBFloat16};
+  return floats[random->Below(4)];
+}
+
+// One whose pushes take effect when they come.
+Consistency OneByOne(std::uint32_t num_workers, runtime::Random* random) {
+  switch (random->Below(4)) {
+    case 0:
+      return Consistency::Asp();
+    case 1:
+      return Consistency::Psp(random->Below(3), 1 + random->Below(num_workers));
+    case 2:
+      return Consistency::Dssp(static_cast<std::uint32_t>(random->Below(2)), 1 + random->Below(4));
+    default:
+      return Consistency::Ssp(1 + random->Below(3));
+  }
+}
+
+// What else a consistency can be, where the values still tell what has been applied.
+void Vary(SimTable* table, bool workers_return, runtime::Random* random) {
+  Consistency& consistency = table->spec.consistency;
+  const auto few = static_cast<std::uint32_t>(2 << random->Below(3));
+  switch (random->Below(6)) {
+    case 0:
+      consistency =
+          random->Below(2) == 0 ? Consistency::FedBuff(few) : OneByOne(table->num_workers, random);
+      consistency.weight = Consistency::Weight::kTable;
+      consistency.weights = {0.25, 0.75};
+      table->push_scale = 4;
+      return SetDType(table, AnyFloat(random));
+    case 1:
+      consistency = Consistency::FedBuff(few);
+      table->spec.aggregate = Aggregate::kMean;
+      table->push_scale = table->mean_of = few;
+      return SetDType(table, AnyFloat(random));
+    case 2:
+      // So little that nothing changes.
+      if (!table->dense()) return SetDType(table, AnyFloat(random));
+      consistency = OneByOne(table->num_workers, random);
+      consistency.compensation = 1e-37;
+      return SetDType(table, DType::kFloat32);
+    case 3:
+      // For most of the run there is nothing but what is collected.
+      consistency = Consistency::FedBuff(16 << random->Below(4));
+      return;
+    case 4:
+      if (consistency.rule == Consistency::Rule::kBackup && workers_return) {
+        consistency.when_short = Consistency::Short::kWait;
+      }
+      return;
+    default:
+      return SetDType(table, AnyFloat(random));
+  }
+}
+
+}  // namespace
+
+SimTable PolicyTable(std::uint32_t index, std::uint32_t num_workers, bool workers_return,
+                     runtime::Random* random) {
   SimTable table;
   table.index = index;
   table.num_workers = num_workers;
@@ -160,6 +271,7 @@ SimTable PolicyTable(std::uint32_t index, std::uint32_t num_workers, runtime::Ra
     consistency.weight = Consistency::Weight::kCutOff;
     consistency.b = static_cast<double>(random->Below(4));
   }
+  if (random->Below(2) == 0) Vary(&table, workers_return, random);
   return table;
 }
 
@@ -175,17 +287,36 @@ SimTable RefusingTable(std::uint32_t index, std::uint32_t num_workers, runtime::
   return table;
 }
 
-std::vector<double> DoublesOf(std::span<const std::int64_t> counts) {
-  return {counts.begin(), counts.end()};
+std::vector<std::byte> ToValues(const SimTable& table, std::span<const std::int64_t> counts) {
+  std::vector<std::byte> values;
+  for (const std::int64_t count : counts) {
+    const double value = static_cast<double>(count) * table.push_scale;
+    const auto single = static_cast<float>(value);
+    switch (table.spec.dtype) {
+      case DType::kFloat32:
+        Append(single, &values);
+        break;
+      case DType::kFloat16:
+        Append(Float16(single), &values);
+        break;
+      case DType::kBFloat16:
+        Append(BFloat16(single), &values);
+        break;
+      default:
+        Append(value, &values);
+    }
+  }
+  return values;
 }
 
-std::vector<std::int64_t> CountsOf(std::span<const double> doubles) {
-  constexpr double kEnd = 1ull << (kDigitsPerDouble * kDigitBits);
+std::vector<std::int64_t> ToCounts(const SimTable& table, DType dtype,
+                                   std::span<const std::byte> values, std::uint32_t scale) {
+  const double end = std::ldexp(1, static_cast<int>(table.digits_per_element()) * kDigitBits);
   std::vector<std::int64_t> counts;
-  counts.reserve(doubles.size());
-  for (const double value : doubles) {
-    const bool possible = value >= 0 && value < kEnd && value == std::floor(value);
-    counts.push_back(possible ? static_cast<std::int64_t>(value) : -1);
+  for (std::size_t at = 0; at < values.size(); at += SizeOf(dtype)) {
+    const double value = FloatAt(dtype, values.data() + at) / scale;
+    const bool possible = value >= 0 && value < end && value == std::floor(value);
+    counts.push_back(possible ? TimesOf(table, static_cast<std::int64_t>(value)) : -1);
   }
   return counts;
 }

@@ -13,6 +13,10 @@
 //
 // A refusing table is a counter table of doubles that refuses values that are not finite: some
 // pushes to it are refused, by one shard or by several.
+//
+// Counters may be floats, with as many digits as these represent exactly. Where pushes have weights
+// these are ¼ and ¾, so that what is pushed as 4 counts 1 or 3: a digit that is even has been
+// applied twice. A mean of K pushes is of K times the digits.
 #ifndef LEEWAY_TESTS_SIMULATION_SIM_TABLE_H_
 #define LEEWAY_TESTS_SIMULATION_SIM_TABLE_H_
 
@@ -33,8 +37,23 @@ namespace leeway::simulation {
 inline constexpr std::uint64_t kBlockBytes = 4096;
 inline constexpr int kDigitBits = 3;
 inline constexpr std::size_t kDigitsPerElement = 21;   // of an int64
-inline constexpr std::size_t kDigitsPerDouble = 17;    // exactly representable
 inline constexpr std::size_t kElementsPerWorker = 24;  // of the tables of a simulated run
+
+// The digits that an element has exactly.
+constexpr std::size_t DigitsIn(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat64:
+      return 17;
+    case DType::kFloat32:
+      return 8;
+    case DType::kFloat16:
+      return 3;
+    case DType::kBFloat16:
+      return 2;
+    default:
+      return kDigitsPerElement;
+  }
+}
 
 struct SimTable {
   TableSpec spec;
@@ -50,18 +69,26 @@ struct SimTable {
   bool coded = false;
   bool one_writer = false;  // float and coded tables: WriterOf(place) alone pushes to a place
   compress::TableCodecs codecs = {};  // coded tables
+  std::uint32_t push_scale = 1;       // counters: what is pushed is multiplied by it
+  std::uint32_t mean_of = 1;          // and the sum of collected pushes is divided by it
 
   bool dense() const { return spec.kind == TableKind::kDense; }
   bool ragged() const { return spec.kind == TableKind::kRagged; }
-  // Counters that are doubles: some pushes are refused.
+  // Some pushes are refused.
   bool refuses() const { return spec.nonfinite == NonFinite::kRefuse; }
+  // ¼ and ¾.
+  bool has_uneven_weights() const { return spec.consistency.weight == Consistency::Weight::kTable; }
+  // Counters that are floats, which ToValues and ToCounts convert.
+  bool converts() const { return counter && spec.dtype != DType::kInt64; }
   std::size_t digits_per_element() const {
-    return spec.dtype == DType::kFloat64 ? kDigitsPerDouble : kDigitsPerElement;
+    return counter ? DigitsIn(spec.dtype) : kDigitsPerElement;
   }
   bool bsp() const { return spec.consistency.is_bsp(); }
   // Pushes are collected, by clocks or by their number.
   bool collects() const { return spec.consistency.collects(); }
   bool by_arrivals() const { return collects() && spec.consistency.is_unbounded(); }
+  // Clocks do not close while there are too few workers.
+  bool waits() const { return spec.consistency.when_short == Consistency::Short::kWait; }
   // Some pushes count nowhere, and their workers are told so.
   bool drops() const {
     return spec.consistency.late == Consistency::Late::kDrop ||
@@ -126,16 +153,20 @@ SimTable LateTable(std::uint32_t index, std::uint32_t num_workers, std::uint32_t
                    runtime::Random* random);
 
 // A table of counters with one of the other consistencies: pushes are collected, or pulls do not
-// wait for the slowest worker. To be added behind the others.
-SimTable PolicyTable(std::uint32_t index, std::uint32_t num_workers, runtime::Random* random);
+// wait for the slowest worker; or whose pushes have weights, or are floats. To be added behind the
+// others. `workers_return`: every worker that is gone does.
+SimTable PolicyTable(std::uint32_t index, std::uint32_t num_workers, bool workers_return,
+                     runtime::Random* random);
 
 // A table whose pushes may be refused, to be added behind all others.
 SimTable RefusingTable(std::uint32_t index, std::uint32_t num_workers, runtime::Random* random);
 
-// Converts between counters and a table's doubles. A value that no push can lead to becomes all
-// ones.
-std::vector<double> DoublesOf(std::span<const std::int64_t> counts);
-std::vector<std::int64_t> CountsOf(std::span<const double> doubles);
+// Converts between counters and the values of a table that `converts`, as they are pushed; or as
+// they are in it, of that type, or `scale` times as large. A value that no push can lead to becomes
+// all ones.
+std::vector<std::byte> ToValues(const SimTable& table, std::span<const std::int64_t> counts);
+std::vector<std::int64_t> ToCounts(const SimTable& table, DType dtype,
+                                   std::span<const std::byte> values, std::uint32_t scale = 1);
 
 // The places that are refused if a push to `places` has values that are not finite in `bad`: all
 // that travel in one request with one of these.

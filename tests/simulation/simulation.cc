@@ -194,6 +194,8 @@ class Run {
   // At its end: what another cluster goes on from. nullopt: nothing, or something is wrong with it.
   std::optional<SecondLife> NextLife() {
     if (!SecondLife::IsPlanned(options_.seed) || checker_.violation().has_value()) return {};
+    // In a second life some workers may not return.
+    if (std::ranges::any_of(script_.tables, &SimTable::waits)) return {};
     auto life = SecondLife::Choose(cluster_.world().files(kSharedFolder), script_.tables, history_,
                                    options_.seed);
     if (life.ok()) return *std::move(life);
@@ -301,8 +303,11 @@ class Run {
     if (small.Below(2) == 0) AddSmallTables(cluster_.config().num_workers, &small, &script->tables);
     runtime::Random policy(runtime::RandomAt(options_.seed, runtime::StableHash("policies"), 0));
     if (policy.Below(2) == 0) {
+      const bool workers_return =
+          !plan_.Has(FaultKind::kKillWorker) &&
+          (plan_.Has(FaultKind::kRestartWorker) || plan_.Has(FaultKind::kLongPartition));
       script->tables.push_back(PolicyTable(static_cast<std::uint32_t>(script->tables.size()),
-                                           cluster_.config().num_workers, &policy));
+                                           cluster_.config().num_workers, workers_return, &policy));
     }
   }
 
