@@ -161,7 +161,8 @@ struct Replicate {
   std::uint64_t pushed_until = 0;
   // kPush, kHeld: as in Request. kUpdate, kVersion: of the message to workers that is made then.
   std::uint32_t codec = 0;
-  // kTransferPiece of a dense block: the version that workers hold of it.
+  // kTransferPiece of a dense block: the version that workers hold of it. Of a table with weights:
+  // the updates that the staleness of its pushes is counted in.
   std::uint64_t version = 0;
   bool whole = false;  // kUpdate, kVersion: workers get the block itself instead of its difference
   // kPush: what it is multiplied by, and whether it is collected instead of applied.
