@@ -56,14 +56,13 @@ absl::StatusOr<Experiment> LoadExperiment(const RunCommand& command, std::string
   return ParseExperiment(command.file, *text, command.overrides);
 }
 
-void PrintFindings(const Experiment& experiment, const ResultFolder& folder) {
-  std::vector<RunResult> results;
-  for (const RunPlan& plan : experiment.runs) {
-    if (auto result = folder.Load(plan)) results.push_back(*std::move(result));
-  }
+absl::Status Summarise(const Experiment& experiment, const ResultFolder& folder) {
+  const std::vector<RunResult> results = folder.LoadAll(experiment);
+  LEEWAY_RETURN_IF_ERROR(folder.Summarise(experiment, results));
   const Findings findings = FindingsOf(experiment, results);
   for (const std::string& sentence : findings.sentences) std::printf("- %s\n", sentence.c_str());
   std::printf("%s/report.html\n", folder.path().c_str());
+  return absl::OkStatus();
 }
 
 absl::Status Run(RunCommand command) {
@@ -78,9 +77,8 @@ absl::Status Run(RunCommand command) {
   LEEWAY_ASSIGN_OR_RETURN(const ResultFolder folder, ResultFolder::Make(out));
   LEEWAY_RETURN_IF_ERROR(folder.KeepExperiment(text));
   LEEWAY_ASSIGN_OR_RETURN(const Tally tally, RunExperiment(experiment, folder, command.runner));
-  LEEWAY_RETURN_IF_ERROR(folder.Summarise(experiment));
   if (tally.kept > 0) std::printf("%zu runs were there already\n", tally.kept);
-  PrintFindings(experiment, folder);
+  LEEWAY_RETURN_IF_ERROR(Summarise(experiment, folder));
   if (tally.failed == 0) return absl::OkStatus();
   return absl::InternalError(absl::StrCat(tally.failed, " of ", experiment.runs.size(),
                                           " runs failed; the others are kept"));
@@ -91,9 +89,7 @@ absl::Status Report(const std::string& path) {
   LEEWAY_ASSIGN_OR_RETURN(const std::string text, folder.ExperimentText());
   LEEWAY_ASSIGN_OR_RETURN(const Experiment experiment,
                           ParseExperiment(path + "/experiment.toml", text, {}));
-  LEEWAY_RETURN_IF_ERROR(folder.Summarise(experiment));
-  PrintFindings(experiment, folder);
-  return absl::OkStatus();
+  return Summarise(experiment, folder);
 }
 
 void List() {

@@ -25,6 +25,16 @@ std::uint64_t SamplesOf(const RunContext& context) {
                                     static_cast<double>(context.workload->samples()));
 }
 
+// All of a dense table, or those rows of a sparse one, into `values`, which are made as long.
+Ticket PullInto(const Table& table, const std::vector<std::uint64_t>& keys,
+                std::vector<float>* values) {
+  const TableSpec& spec = table.spec();
+  const bool dense = spec.kind == TableKind::kDense;
+  values->resize(dense ? spec.NumElements() : keys.size() * spec.row_width);
+  return dense ? table.Pull(std::span<float>(*values))
+               : table.Pull(std::span<const std::uint64_t>(keys), std::span<float>(*values));
+}
+
 class TrainingRun {
  public:
   TrainingRun(const RunContext& context, Surroundings* time, Worker* worker)
@@ -75,9 +85,8 @@ class TrainingRun {
     for (std::size_t i = 0; i < specs.size(); ++i) {
       LEEWAY_ASSIGN_OR_RETURN(Table table, worker_->CreateTable(specs[i]));
       tables_.push_back(std::move(table));
-      if (specs[i].kind != TableKind::kDense) continue;
-      step_.values[i].resize(specs[i].NumElements());
-      step_.gradients[i].resize(specs[i].NumElements());
+      if (specs[i].kind == TableKind::kDense) step_.values[i].resize(specs[i].NumElements());
+      step_.gradients[i].resize(step_.values[i].size());
     }
     return absl::OkStatus();
   }
@@ -161,20 +170,13 @@ class TrainingRun {
   std::vector<Ticket> Pull() {
     std::vector<Ticket> tickets;
     for (std::size_t i = 0; i < tables_.size(); ++i) {
-      const TableSpec& spec = tables_[i].spec();
-      if (spec.kind == TableKind::kDense) {
-        tickets.push_back(tables_[i].Pull(std::span<float>(step_.values[i])));
-        continue;
-      }
-      step_.values[i].resize(step_.keys[i].size() * spec.row_width);
+      tickets.push_back(PullInto(tables_[i], step_.keys[i], &step_.values[i]));
       step_.gradients[i].resize(step_.values[i].size());
-      tickets.push_back(tables_[i].Pull(std::span<const std::uint64_t>(step_.keys[i]),
-                                        std::span<float>(step_.values[i])));
     }
     return tickets;
   }
 
-  // The next step's Wait covers these: until then keys and gradients stay as they are.
+  // The next step's Wait covers these.
   std::vector<Ticket> Push() {
     Options options;
     options.copy = true;  // the next batch's keys are chosen before these are sent
@@ -292,7 +294,9 @@ class Watcher {
       : context_(context),
         time_(time),
         reader_(reader),
-        rows_(context.workload->rows_to_evaluate()) {}
+        rows_(context.workload->rows_to_evaluate()) {
+    rows_.resize(context.workload->tables().size());  // of dense tables none are named
+  }
 
   absl::Status OpenTables() {
     for (const TableSpec& spec : context_.workload->tables()) {
@@ -312,13 +316,7 @@ class Watcher {
     snapshot.values.resize(tables_.size());
     std::vector<Ticket> tickets;
     for (std::size_t i = 0; i < tables_.size(); ++i) {
-      const TableSpec& spec = tables_[i].spec();
-      std::vector<float>& values = snapshot.values[i];
-      const bool dense = spec.kind == TableKind::kDense;
-      values.resize(dense ? spec.NumElements() : rows_[i].size() * spec.row_width);
-      tickets.push_back(dense ? tables_[i].Pull(std::span<float>(values))
-                              : tables_[i].Pull(std::span<const std::uint64_t>(rows_[i]),
-                                                std::span<float>(values)));
+      tickets.push_back(PullInto(tables_[i], rows_[i], &snapshot.values[i]));
     }
     LEEWAY_RETURN_IF_ERROR(reader_->Wait(tickets));
     snapshot.at.seconds = time_->Now();
@@ -332,7 +330,7 @@ class Watcher {
   const RunContext& context_;
   Surroundings* const time_;
   Worker* const reader_;
-  const std::vector<std::vector<std::uint64_t>> rows_;
+  std::vector<std::vector<std::uint64_t>> rows_;
   std::vector<Table> tables_;
 };
 

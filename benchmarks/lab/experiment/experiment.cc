@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -159,19 +160,19 @@ class Parser {
         field.member);
   }
 
-  // So that after each group of runs something can be compared.
+  // So that after each group of runs something can be compared. Groups stay in their order.
   static void SeedsFastest(std::vector<RunPlan>* runs) {
-    std::vector<RunPlan> sorted;
-    std::vector<bool> taken(runs->size());
-    for (std::size_t i = 0; i < runs->size(); ++i) {
-      for (std::size_t j = i; j < runs->size(); ++j) {
-        RunPlan same = (*runs)[j];
-        same.seed = (*runs)[i].seed;
-        if (taken[j] || !(same == (*runs)[i])) continue;
-        taken[j] = true;
-        sorted.push_back((*runs)[j]);
-      }
+    std::map<std::string, std::size_t> groups;
+    std::vector<std::pair<std::size_t, const RunPlan*>> order;
+    for (const RunPlan& plan : *runs) {
+      RunPlan group = plan;
+      group.seed = 0;
+      order.emplace_back(groups.try_emplace(ToJson(group).dump(), groups.size()).first->second,
+                         &plan);
     }
+    std::ranges::stable_sort(order, {}, [](const auto& one) { return one.first; });
+    std::vector<RunPlan> sorted;
+    for (const auto& one : order) sorted.push_back(*one.second);
     *runs = std::move(sorted);
   }
 

@@ -1,15 +1,9 @@
 #include "benchmarks/lab/results/folder.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,31 +11,11 @@
 #include "benchmarks/lab/results/report.h"
 #include "runtime/base/random.h"
 #include "runtime/base/status_macros.h"
+#include "runtime/files/file_system.h"
 
 namespace leeway::lab {
-namespace {
-
-namespace fs = std::filesystem;
-
-absl::Status CannotWrite(const std::string& path, const char* why) {
-  return absl::FailedPreconditionError(absl::StrCat("cannot write ", path, ": ", why));
-}
-
-}  // namespace
-
 absl::Status WriteFile(const std::string& path, const std::string& text) {
-  const std::string fresh = path + ".new";
-  std::FILE* const file = std::fopen(fresh.c_str(), "w");
-  if (file == nullptr) return CannotWrite(path, std::strerror(errno));
-  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size() &&
-                       std::fflush(file) == 0 && fsync(fileno(file)) == 0;
-  const int error = errno;
-  if (std::fclose(file) != 0 || !written) {
-    unlink(fresh.c_str());
-    return CannotWrite(path, std::strerror(error));
-  }
-  if (std::rename(fresh.c_str(), path.c_str()) == 0) return absl::OkStatus();
-  return CannotWrite(path, std::strerror(errno));
+  return runtime::WriteFileAtomically(runtime::RealFileSystem(), path, text);
 }
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
@@ -53,9 +27,7 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
 }
 
 absl::StatusOr<ResultFolder> ResultFolder::Make(const std::string& path) {
-  std::error_code error;
-  fs::create_directories(fs::path(path) / "runs", error);
-  if (error) return CannotWrite(path, error.message().c_str());
+  LEEWAY_RETURN_IF_ERROR(runtime::RealFileSystem()->CreateDirectories(path + "/runs"));
   return ResultFolder(path);
 }
 
@@ -91,15 +63,18 @@ absl::Status ResultFolder::Save(const RunResult& result) const {
   return WriteFile(FileOf(result.plan), ToJson(result).dump() + "\n");
 }
 
-absl::Status ResultFolder::Summarise(const Experiment& experiment) const {
+std::vector<RunResult> ResultFolder::LoadAll(const Experiment& experiment) const {
   std::vector<RunResult> results;
-  nlohmann::ordered_json json = nlohmann::ordered_json::array();
   for (const RunPlan& plan : experiment.runs) {
-    std::optional<RunResult> result = Load(plan);
-    if (!result.has_value()) continue;
-    json.push_back(ToJson(*result));
-    results.push_back(*std::move(result));
+    if (auto result = Load(plan)) results.push_back(*std::move(result));
   }
+  return results;
+}
+
+absl::Status ResultFolder::Summarise(const Experiment& experiment,
+                                     const std::vector<RunResult>& results) const {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const RunResult& result : results) json.push_back(ToJson(result));
   LEEWAY_RETURN_IF_ERROR(WriteFile(path_ + "/results.json", json.dump() + "\n"));
   LEEWAY_RETURN_IF_ERROR(WriteFile(path_ + "/results.csv", CsvOf(experiment, results)));
   return WriteFile(path_ + "/report.html", ReportOf(experiment, results));

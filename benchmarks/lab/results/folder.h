@@ -37,8 +37,10 @@ class ResultFolder {
   // nullopt: it has not been run, or has failed.
   std::optional<RunResult> Load(const RunPlan& plan) const;
   absl::Status Save(const RunResult& result) const;
-  // Writes results.json, results.csv and report.html. Runs that are not there are left out.
-  absl::Status Summarise(const Experiment& experiment) const;
+  // Those of the experiment's runs that are finished, in its order.
+  std::vector<RunResult> LoadAll(const Experiment& experiment) const;
+  // Writes results.json, results.csv and report.html.
+  absl::Status Summarise(const Experiment& experiment, const std::vector<RunResult>& results) const;
 
  private:
   explicit ResultFolder(std::string path) : path_(std::move(path)) {}
