@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/random.h"
+#include "runtime/memory/sanitized.h"
 #include "runtime/sim/sim_file_system.h"
 #include "scheduler/state/state_file.h"
 
@@ -103,6 +104,7 @@ TEST(State, ANewerFormatIsNamed) {
 }
 
 constexpr char kPath[] = "/state/file";
+constexpr int kWrites = runtime::kSanitized ? 40 : 200;
 
 class StateFileTest : public ::testing::Test {
  protected:
@@ -158,7 +160,7 @@ class StateFileTest : public ::testing::Test {
 };
 
 TEST_F(StateFileTest, HasTheStateAfterEachWrite) {
-  for (int i = 0; i < 200; ++i) {
+  for (int i = 0; i < kWrites; ++i) {
     ASSERT_TRUE(file_->Write(state_).ok());
     ASSERT_EQ(Kept(), EncodeState(state_)) << i;
     Change();
@@ -168,7 +170,7 @@ TEST_F(StateFileTest, HasTheStateAfterEachWrite) {
 TEST_F(StateFileTest, ATornRecordAtTheEndIsIgnored) {
   ASSERT_TRUE(file_->Write(state_).ok());
   std::size_t before = Bytes().size();
-  for (int i = 0; i < 5; ++i) {
+  for (int i = 0; i < (runtime::kSanitized ? 1 : 5); ++i) {
     const std::string kept = EncodeState(state_);
     Change();
     ASSERT_TRUE(file_->Write(state_).ok());
@@ -205,7 +207,7 @@ TEST_F(StateFileTest, OutlivesAFailingDiskAndCrashes) {
   disk_.SetFaults({.error_probability = 0.1, .torn_writes = true});
   std::set<std::string> may_be_kept;
   int failed = 0;
-  for (int i = 0; i < 400; ++i) {
+  for (int i = 0; i < 2 * kWrites; ++i) {
     const std::string now = EncodeState(state_);
     if (file_->Write(state_).ok()) {
       may_be_kept = {now};
@@ -221,16 +223,16 @@ TEST_F(StateFileTest, OutlivesAFailingDiskAndCrashes) {
     Change();
     if (state_.nodes.size() > 10) state_ = Sample();
   }
-  EXPECT_GT(failed, 20);
+  EXPECT_GT(failed, kWrites / 10);
 }
 
 TEST_F(StateFileTest, AChangeOfOneNodeAmongManyWritesThatNode) {
   const Node node = state_.nodes.front();
-  state_.nodes.assign(20'000, node);
+  state_.nodes.assign(runtime::kSanitized ? 2'000 : 20'000, node);
   for (std::uint32_t i = 0; i < state_.nodes.size(); ++i) state_.nodes[i].id = i + 2;
   ASSERT_TRUE(file_->Write(state_).ok());
   const std::uint64_t snapshot = Bytes().size();
-  state_.nodes[10'000].state = Node::State::kLeft;
+  state_.nodes[1'000].state = Node::State::kLeft;
   ++state_.version;
   ASSERT_TRUE(file_->Write(state_).ok());
   EXPECT_LT(Bytes().size(), snapshot + 4096);
@@ -238,7 +240,7 @@ TEST_F(StateFileTest, AChangeOfOneNodeAmongManyWritesThatNode) {
 }
 
 TEST_F(StateFileTest, StaysSmallHoweverManyChangesThereAre) {
-  for (int i = 0; i < 5'000; ++i) {
+  for (int i = 0; i < 25 * kWrites; ++i) {
     ++state_.version;
     ASSERT_TRUE(file_->Write(state_).ok());
     if (i % 1000 == 0) {

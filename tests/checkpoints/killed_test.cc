@@ -219,8 +219,7 @@ void Copy(runtime::FileSystem* from, runtime::FileSystem* to, const std::string&
   }
 }
 
-// Fewer with sanitizers, and fewest with that of threads: there is one, on virtual time.
-constexpr std::uint64_t kMoments = runtime::kThreadSanitized ? 20 : runtime::kSanitized ? 40 : 100;
+constexpr std::uint64_t kMoments = runtime::kSanitized ? 20 : 100;
 
 TEST(KilledTest, AtManyMoments) {
   std::uint64_t saved = 0, incremental = 0, unfinished = 0;
@@ -280,7 +279,7 @@ TEST(KilledTest, AtManyMoments) {
 }
 
 TEST(KilledTest, AServerThatDiesMeanwhileCostsAnAttemptAtMost) {
-  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+  for (std::uint64_t seed = 1; seed <= (runtime::kSanitized ? 1 : 3); ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     Cluster cluster(seed, 3, "");
     cluster.Start();
