@@ -176,9 +176,9 @@ std::string SchemaOfAll() {
     const auto add = [&]<class M>(std::size_t type, const M*) {
       names.push_back(Describe<M>(schema, absl::StrCat("  // message ", type)));
     };
-    (add(i + 1, static_cast<std::variant_alternative_t<i + 1, AnyMessage>*>(nullptr)), ...);
+    (add(i + 1, static_cast<MessageOf<i + 1>*>(nullptr)), ...);
   }
-  (std::make_index_sequence<std::variant_size_v<AnyMessage> - 1>());
+  (std::make_index_sequence<kMessageTypes - 1>());
   return absl::StrCat("namespace leeway.wire;\n", schema.text, "union Body {\n  ",
                       absl::StrJoin(names, ",\n  "),
                       "\n}\ntable Header { body: Body; }\nroot_type Header;\nfile_identifier \"",
@@ -188,7 +188,7 @@ std::string SchemaOfAll() {
 // A digest of the bytes of all samples of each type. It may differ from an older release's only
 // where samples or their fields have been added, for the bytes of a message never change.
 std::string Digests() {
-  std::vector<std::string> headers(std::variant_size_v<AnyMessage>);
+  std::vector<std::string> headers(kMessageTypes);
   for (const Sample& sample : AllSamples()) {
     std::string& all = headers[sample.message.index()];
     if (all.empty()) all = absl::StrCat(NameOf(sample.message), " ");

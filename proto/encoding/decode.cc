@@ -65,10 +65,9 @@ absl::Status ReadBody(Input& in, const std::uint8_t* body, std::span<runtime::Bu
 // What reads the body of each type, in the order of AnyMessage.
 using Reader = absl::Status (*)(Input&, const std::uint8_t*, std::span<runtime::Buffer>,
                                 AnyMessage*);
-constexpr std::size_t kTypes = std::variant_size_v<AnyMessage>;
+constexpr std::size_t kTypes = kMessageTypes;
 constexpr std::array<Reader, kTypes> kReaders = []<std::size_t... i>(std::index_sequence<i...>) {
-  return std::array<Reader, kTypes>{nullptr,
-                                    &ReadBody<std::variant_alternative_t<i + 1, AnyMessage>>...};
+  return std::array<Reader, kTypes>{nullptr, &ReadBody<MessageOf<i + 1>>...};
 }
 (std::make_index_sequence<kTypes - 1>());
 

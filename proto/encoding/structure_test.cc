@@ -88,7 +88,7 @@ TEST(StructureTest, Garbage) {
 }
 
 TEST(StructureTest, TypeAndBody) {
-  const std::uint8_t types = std::variant_size_v<AnyMessage>;
+  const std::uint8_t types = kMessageTypes;
   for (const std::uint8_t type : {std::uint8_t{0}, types, std::uint8_t{255}}) {
     RawBuilder out;
     const RawTable body = Table(out);

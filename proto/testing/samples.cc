@@ -100,7 +100,7 @@ void AddMade(std::vector<Sample>* all) {
 
 template <std::size_t... i>
 void AddEachMade(std::vector<Sample>* all, std::index_sequence<i...>) {
-  (AddMade<std::variant_alternative_t<i + 1, AnyMessage>>(all), ...);
+  (AddMade<MessageOf<i + 1>>(all), ...);
 }
 
 void AddCluster(std::vector<Sample>* all) {
@@ -320,7 +320,7 @@ std::vector<Sample> AllSamples() {
   AddReplies(&all);
   AddBatches(&all);
   AddReplication(&all);
-  AddEachMade(&all, std::make_index_sequence<std::variant_size_v<AnyMessage> - 1>());
+  AddEachMade(&all, std::make_index_sequence<kMessageTypes - 1>());
   return all;
 }
 
