@@ -59,6 +59,17 @@ TEST_F(DynamicBoundOfTwoTest, TheFastestIsLetThroughForTheIterationsForetold) {
   EXPECT_EQ(BoundAt(8, 28 * kSecond), 2u);  // 6 ahead is beyond the upper bound
 }
 
+TEST_F(DynamicBoundOfTwoTest, BeyondTheIterationsForetoldItIsForetoldAnew) {
+  // The slow one takes 10, the fast one 4: after one more it has to wait 1, after none 5.
+  Tick(kSlow, 1, 10 * kSecond);
+  Tick(kSlow, 2, 20 * kSecond);
+  Tick(kFast, 4, 21 * kSecond);
+  Tick(kFast, 5, 25 * kSecond);
+  EXPECT_EQ(BoundAt(5, 25 * kSecond), 5u);
+  Tick(kFast, 6, 29 * kSecond);
+  EXPECT_EQ(BoundAt(6, 29 * kSecond), 2u);
+}
+
 TEST_F(DynamicBoundOfTwoTest, AWaitIsNotForetoldTwice) {
   // The slow one is about to end its iteration: to wait is best.
   Tick(kSlow, 1, 10 * kSecond);

@@ -310,6 +310,36 @@ TEST(Weights, CollectedPushesHaveTheirOwn) {
   EXPECT_THAT(bench.PullNow(1, table, 0), Each(2 + 0.5f + 1));
 }
 
+// Rows: the table's part of the shard is the target, and its updates are those of what is
+// collected.
+TEST(Weights, UpdatesOfCollectedRowsAreCounted) {
+  Bench bench({.num_workers = 1, .num_shards = 1});
+  TableSpec spec = TableSpec::Sparse("w", 1);
+  spec.updater.name = "add";
+  spec.consistency = Consistency::Parse("fedbuff:2,weight=table:1/0.5").value();
+  const std::uint32_t table = bench.Install(spec);
+  const auto push = [&](std::uint64_t read_updates) {
+    proto::Request request = bench.SparsePull(0, table, 0, 0, 1);
+    request.op = proto::Op::kPush;
+    request.elements = 1;
+    request.read_updates = read_updates;
+    Payload payload = Bench::Keys({7});
+    payload.push_back(Bench::Values({1})[0]);
+    bench.Send(0, request, std::move(payload));
+    EXPECT_TRUE(bench.TakeReply(0).reply().result.ok());
+  };
+  push(0);
+  push(0);  // an update
+  push(0);  // τ is 1
+  bench.Send(0, bench.SparsePull(0, table, 0, 0, 1), Bench::Keys({7}));
+  EXPECT_EQ(bench.TakeReply(0).reply().updates, 1u);
+  push(1);
+  bench.Send(0, bench.SparsePull(0, table, 0, 0, 1), Bench::Keys({7}));
+  const Answer answer = bench.TakeReply(0);
+  EXPECT_THAT(answer.floats(), Each(2 + 0.5f + 1));
+  EXPECT_EQ(answer.reply().updates, 2u);
+}
+
 TEST(Weights, AWorkerThatSaysItReadUpdatesThatAreStillToComeIsRefused) {
   Bench bench({.num_workers = 2, .num_shards = 1});
   const std::uint32_t table = bench.Install(TableOf("asp,weight=1/tau"));

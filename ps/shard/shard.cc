@@ -26,6 +26,7 @@ void Shard::SetWorker(const proto::WorkerEntry& entry) {
   const std::optional<std::uint64_t> before = clocks.IncarnationOf(entry.rank);
   if (before.has_value() && *before != entry.incarnation) {
     state_.sessions.Replace({entry.rank, *before});
+    compensation_.DropWorker(entry.rank);
   }
   state_.sessions.DropRestored(worker);
   const std::uint64_t slowest_before = clocks.slowest();

@@ -28,6 +28,7 @@ const std::vector<Kind>& Kinds() {
       {"integers", [](TableSpec* spec) { spec->dtype = DType::kInt64; }},
       {"`assign`", [](TableSpec* spec) { spec->updater.name = "assign"; }},
       {"mean", [](TableSpec* spec) { spec->aggregate = Aggregate::kMean; }},
+      {"codec without loss", [](TableSpec* spec) { spec->codec = "zstd"; }},
       {"codec, feedback on workers",
        [](TableSpec* spec) {
          spec->codec = "onebit";
@@ -40,14 +41,28 @@ const std::vector<Kind>& Kinds() {
   return kinds;
 }
 
-constexpr const char* kConsistencies[] = {
-    "bsp",          "ssp:3",      "asp",        "dssp:1-8",         "psp:3/8",
-    "backup:14/16", "softsync:4", "fedbuff:10", "asp,weight=1/tau", "asp,dc=0.04"};
+constexpr const char* kConsistencies[] = {"bsp",
+                                          "ssp:3",
+                                          "asp",
+                                          "dssp:1-8",
+                                          "psp:3/8",
+                                          "backup:14/16",
+                                          "softsync:4",
+                                          "fedbuff:10",
+                                          "asp,weight=1/tau",
+                                          "asp,weight=cutoff:16",
+                                          "asp,dc=0.04",
+                                          "asp,dc=adaptive:2/0.95"};
 
-bool GoTogether(const char* consistency, const Kind& kind) {
+TableSpec SpecOf(const char* consistency, const Kind& kind) {
   TableSpec spec = TableSpec::Dense("t", {8});
   kind.make(&spec);
   spec.consistency = Consistency::Parse(consistency).value();
+  return spec;
+}
+
+bool GoTogether(const char* consistency, const Kind& kind) {
+  const TableSpec spec = SpecOf(consistency, kind);
   if (!spec.Validate().ok()) return false;
   const auto updater = MakeUpdater(spec);
   return updater.ok() && CheckConsistency(spec, **updater).ok();
@@ -78,6 +93,16 @@ TEST(ConsistencyPairs, AreAsDocumented) {
   EXPECT_NE(page.str().find(TableOfPairs()), std::string::npos)
       << LEEWAY_CONSISTENCY_PAGE << " lacks this table:\n\n"
       << TableOfPairs();
+}
+
+// Two rules of which one leaves the other nothing to do, and factors that no table can have.
+TEST(ConsistencyPairs, OptionsThatDoNotGoTogetherAreRefusedForEveryTable) {
+  for (const char* const consistency :
+       {"bsp,weight=1/tau", "backup:14/16,weight=1/tau", "bsp,dc=0.04", "backup:14/16,dc=0.04",
+        "softsync:4,dc=0.04", "fedbuff:10,dc=0.04", "asp,drop", "fedbuff:10,wait",
+        "asp,weight=table:1e39", "asp,dc=1e39", "asp,dc=adaptive:2/0", "asp,dc=adaptive:2/1"}) {
+    EXPECT_FALSE(Consistency::Parse(consistency).ok()) << consistency;
+  }
 }
 
 }  // namespace

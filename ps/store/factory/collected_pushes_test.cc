@@ -110,6 +110,43 @@ TEST(CollectedPushesTest, WeightsAndMeansMultiply) {
   EXPECT_THAT(values, ElementsAre(std::pair(1u, 2.5f), std::pair(2u, 4.0f)));
 }
 
+// Of a new replica: the learning rate of the last push that had one is that of the update.
+TEST(CollectedPushesTest, ComeWithTheirRate) {
+  const TableSpec spec = TableSpec::Sparse("w", 2, DType::kFloat32);
+  const StoreContext context = {.block_bytes = 1 << 20};
+  const Shard store(spec, context);
+  CollectedPushes collected(spec, context), loaded(spec, context);
+  PushView push = SparsePush<float>({1}, {8, 8});
+  push.learning_rate = 0.25;
+  ASSERT_TRUE(collected.Add(Weighted(*store.operator->(), spec.dtype, push, 1).value()).ok());
+  for (const FrozenPiece& piece : collected.Freeze()) ASSERT_TRUE(loaded.Load(piece).ok());
+  EXPECT_EQ(loaded.Take(0, 1).learning_rate, 0.25);
+}
+
+// Each push has rows in several shards: of those the most that one had is the number of pushes.
+TEST(CollectedPushesTest, OfSeveralShardsArePushesOnce) {
+  const TableSpec spec = TableSpec::Sparse("w", 1, DType::kFloat32);
+  CollectedPushes restored(spec, {.block_bytes = 1 << 20});
+  for (const std::uint32_t shard : {0u, 1u}) {
+    const StoreContext context = {.shard = shard, .num_shards = 2, .block_bytes = 1 << 20};
+    const Shard store(spec, context);
+    std::vector<std::uint64_t> keys;
+    for (std::uint64_t key = 0; keys.size() < 2; ++key) {
+      if (store->Check(SparsePush<float>({key}, {1})).ok()) keys.push_back(key);
+    }
+    CollectedPushes collected(spec, context);
+    for (std::uint32_t pushes = 0; pushes < 2 + shard; ++pushes) {
+      const PushView push = SparsePush<float>(keys, {1, 1});
+      ASSERT_TRUE(collected.Add(Weighted(*store.operator->(), spec.dtype, push, 1).value()).ok());
+    }
+    for (const FrozenPiece& piece : collected.Freeze()) {
+      ASSERT_TRUE(*restored.LoadElsewhere(piece, 1 << 20));
+    }
+  }
+  EXPECT_EQ(restored.count(0), 3u);
+  EXPECT_EQ(restored.Take(0, 1).keys.as<std::uint64_t>().size(), 4u);
+}
+
 TEST(CollectedPushesTest, APieceThatDoesNotFitIsRefused) {
   const TableSpec spec = DenseSpec(DType::kFloat32);
   CollectedPushes collected(spec, kTestContext);

@@ -1,0 +1,152 @@
+// What a shard knows for its policies, over changes of its head and of its workers: what is
+// collected, which clocks have closed, what workers have pulled.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ps/shard/shard.h"
+#include "runtime/sim/sim_world.h"
+
+namespace leeway::ps {
+namespace {
+
+// One replica of a shard, with one table of one element; the test carries its log to others.
+class OneReplica final : public ShardEffects, public AnswerSink {
+ public:
+  static constexpr std::uint32_t kWorkers = 2;
+
+  OneReplica(runtime::Loop* loop, const TableSpec& spec) {
+    context.loop = loop;
+    context.counters = &counters;
+    context.num_shards = 1;
+    context.block_bytes = 1 << 20;
+    context.message_bytes_max = 1 << 20;
+    context.held.bytes_max = 1 << 20;
+    EXPECT_TRUE(context.tables.Install(1, spec, *MakeUpdater(spec)).ok());
+    shard = std::make_unique<Shard>(0, &context, this, this);
+    for (std::uint32_t rank = 0; rank < kWorkers; ++rank) SetWorker({.rank = rank});
+  }
+
+  void SetWorker(proto::WorkerEntry entry) {
+    if (entry.incarnation == 0) entry.incarnation = 100 + entry.rank;
+    shard->SetWorker(entry);
+  }
+  void Ask(std::uint32_t rank, proto::Op op, std::uint64_t clock, Payload payload) {
+    Inbound inbound;
+    inbound.request.id = {
+        .incarnation = 100 + rank, .sequence = ++sequences[rank], .worker = rank, .shard = 0};
+    inbound.request.table = 1;
+    inbound.request.op = op;
+    inbound.request.clock = clock;
+    inbound.request.elements = 1;
+    inbound.payload = std::move(payload);
+    shard->TakeRequest(std::move(inbound));
+  }
+  absl::Status Push(std::uint32_t rank, std::uint64_t clock, float value) {
+    Ask(rank, proto::Op::kPush, clock, {runtime::Buffer::CopyOf(&value, sizeof(value))});
+    return answers.back();
+  }
+  void Pull(std::uint32_t rank) { Ask(rank, proto::Op::kPull, 0, {}); }
+  float value() { return shard->stores().at(1)->Freeze().pieces.at(0).values.as<float>()[0]; }
+
+  bool has_follower() const override { return true; }
+  void Log(LogEntry entry) override { log.push_back(std::move(entry)); }
+  bool provisional() const override { return false; }
+  void Answer(van::PeerId, proto::Reply reply, Payload, absl::Time) override {
+    answers.push_back(reply.result);
+  }
+  absl::Status AnswerReader(van::PeerId, proto::Reply, Payload, absl::Time) override {
+    return absl::OkStatus();
+  }
+  void AnswerNow(van::PeerId, proto::Reply reply) override { answers.push_back(reply.result); }
+  void Offended(van::PeerId, const absl::Status& why) override { FAIL() << why; }
+  void Broken(const absl::Status& why) override { FAIL() << why; }
+
+  Counters counters;
+  ShardContext context;
+  std::unique_ptr<Shard> shard;
+  std::vector<LogEntry> log;
+  std::vector<absl::Status> answers;
+  std::uint64_t sequences[kWorkers] = {};
+};
+
+class ShardPolicies : public testing::Test {
+ protected:
+  std::unique_ptr<OneReplica> New(const char* consistency, Aggregate aggregate = Aggregate::kSum) {
+    TableSpec spec = TableSpec::Dense("w", {1});
+    spec.aggregate = aggregate;
+    spec.updater.name = "add";
+    spec.consistency = Consistency::Parse(consistency).value();
+    return std::make_unique<OneReplica>(loop_->loop(), spec);
+  }
+
+  runtime::SimWorld world_{1};
+  std::unique_ptr<runtime::Host> host_ = world_.NewHost("server");
+  std::unique_ptr<runtime::LoopRunner> loop_ = host_->Spawn("loop");
+};
+
+// The head before has logged the push that is enough, and died before it told of the update. It had
+// taken over from the one that takes over now, whose number of workers is the same as then.
+TEST_F(ShardPolicies, AHeadThatLeadsAgainAppliesWhatIsEnough) {
+  const auto first = New("fedbuff:2"), between = New("fedbuff:2");
+  first->shard->BecomeHead(/*inherited=*/false);
+  EXPECT_TRUE(first->shard->StepDown(absl::UnavailableError("another leads")).size() > 0);
+  between->shard->BecomeHead(/*inherited=*/true);
+  EXPECT_TRUE(between->Push(0, 0, 1).ok());
+  EXPECT_TRUE(between->Push(1, 0, 2).ok());
+  ASSERT_EQ(between->log.size(), 3u);
+  ASSERT_EQ(between->log[2].header.kind, proto::LogEntryKind::kCollected);
+  for (int entry = 0; entry < 2; ++entry) {
+    ASSERT_TRUE(first->shard->Follow({}, between->log[static_cast<std::size_t>(entry)]).ok());
+  }
+  EXPECT_EQ(first->counters.pushes_applied, 0u);
+  first->shard->BecomeHead(/*inherited=*/true);
+  EXPECT_EQ(first->counters.pushes_applied, 2u);
+  EXPECT_EQ(first->value(), 3);
+}
+
+// Before any worker has told the new head how far it is.
+TEST_F(ShardPolicies, ANewHeadKnowsThatAClockHasClosed) {
+  const auto first = New("backup:1/2,drop"), second = New("backup:1/2,drop");
+  first->shard->BecomeHead(/*inherited=*/false);
+  EXPECT_TRUE(first->Push(0, 0, 1).ok());
+  first->shard->TakeTick(0, 100, 1, 0, {});
+  ASSERT_EQ(first->log.size(), 2u);
+  for (const LogEntry& entry : first->log) ASSERT_TRUE(second->shard->Follow({}, entry).ok());
+  second->shard->BecomeHead(/*inherited=*/true);
+  EXPECT_EQ(second->Push(1, 0, 10).code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(second->value(), 1);
+}
+
+TEST_F(ShardPolicies, WhatAWorkerPulledIsForgottenWithIt) {
+  const proto::WorkerEntry gone[] = {
+      {.rank = 0, .incarnation = 100, .state = proto::WorkerState::kDead},
+      {.rank = 0, .incarnation = 100, .state = proto::WorkerState::kLeft},
+      {.rank = 0, .incarnation = 500}};  // another process has its rank
+  for (const proto::WorkerEntry& entry : gone) {
+    const auto one = New("asp,dc=1");
+    one->Pull(0);
+    one->Pull(1);
+    EXPECT_EQ(one->context.pulled.bytes, 8u);
+    one->SetWorker(entry);
+    EXPECT_EQ(one->context.pulled.bytes, 4u);
+  }
+}
+
+// Meanwhile another head has answered it.
+TEST_F(ShardPolicies, WhatAWorkerPulledIsForgottenByAHeadThatStepsDown) {
+  const auto one = New("asp,dc=1");
+  one->Pull(0);
+  EXPECT_EQ(one->context.pulled.bytes, 4u);
+  one->shard->StepDown(absl::UnavailableError("another leads"));
+  EXPECT_EQ(one->context.pulled.bytes, 0u);
+  one->shard->BecomeHead(/*inherited=*/true);
+  EXPECT_TRUE(one->Push(0, 0, 1).ok());
+  EXPECT_EQ(one->counters.uncompensated, 1u);
+}
+
+}  // namespace
+}  // namespace leeway::ps
