@@ -74,6 +74,15 @@ Setting SettingOf(const Experiment& experiment, const std::string& label, const 
   return setting;
 }
 
+// Whether the plans are equal in all fields that vary but the first.
+bool AreComparable(const RunPlan& one, const RunPlan& other,
+                   const std::vector<const PlanField*>& varying) {
+  for (std::size_t i = 1; i < varying.size(); ++i) {
+    if (ValueText(one, *varying[i]) != ValueText(other, *varying[i])) return false;
+  }
+  return true;
+}
+
 std::string Text(const Spread& spread, const char* format) {
   const auto number = [&](double value) {
     return absl::StrFormat(*absl::ParsedFormat<'g'>::New(format), value);
@@ -98,8 +107,8 @@ std::vector<std::string> SentencesOf(const Experiment& experiment, const std::st
         absl::StrAppend(&sentence, setting.reached, " of ", setting.runs, " runs came to ", what,
                         " ", experiment.target, ", after ", Text(setting.seconds_to_target, "%.4g"),
                         " s");
-        if (&setting != &settings.front() && setting.speedup.n > 0) {
-          absl::StrAppend(&sentence, " (", settings.front().label, " takes ",
+        if (setting.baseline != setting.label && setting.speedup.n > 0) {
+          absl::StrAppend(&sentence, " (", setting.baseline, " takes ",
                           Text(setting.speedup, "%.3g"), " times as long)");
         }
         absl::StrAppend(&sentence, "; ");
@@ -169,7 +178,12 @@ Findings FindingsOf(const Experiment& experiment, const std::vector<RunResult>& 
   }
   Findings findings;
   for (const auto& [label, runs] : groups) {
-    findings.settings.push_back(SettingOf(experiment, label, runs, groups.front().second));
+    const RunPlan& plan = runs.front()->plan;
+    const auto baseline = std::ranges::find_if(groups, [&](const auto& other) {
+      return AreComparable(other.second.front()->plan, plan, varying);
+    });
+    findings.settings.push_back(SettingOf(experiment, label, runs, baseline->second));
+    findings.settings.back().baseline = baseline->first;
   }
   const std::string score = results.empty() ? "" : results.front().score_name;
   findings.sentences = SentencesOf(experiment, score, findings.settings);

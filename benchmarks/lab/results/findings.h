@@ -30,8 +30,11 @@ struct Setting {
   double clock_staleness = 0, update_staleness = 0;  // means
   std::uint64_t clock_staleness_max = 0, update_staleness_max = 0;
   std::uint64_t dropped = 0, violations = 0;
-  // Time to the target of the first setting divided by that of this one, over seeds that both have;
-  // NaN without a target.
+  // The first setting that differs from this one in nothing but the first of the fields that vary
+  // (policies under the same straggler); this one's own, if it is the first.
+  std::string baseline;
+  // Its time to the target divided by that of this one, over seeds that both have; NaN without a
+  // target.
   Spread speedup;
 };
 

@@ -29,6 +29,7 @@ Json ToJson(const Setting& setting) {
           {"score", ToJson(setting.score)},
           {"bytes", ToJson(setting.bytes)},
           {"speedup", ToJson(setting.speedup)},
+          {"baseline", setting.baseline},
           {"computing", setting.computing},
           {"communicating", setting.communicating},
           {"waiting", setting.waiting},
