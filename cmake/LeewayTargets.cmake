@@ -32,7 +32,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   set(LEEWAY_PRECOMPILED_OPTIONS
       -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread -fpch-preprocess)
 else()
-  set(LEEWAY_PRECOMPILED_OPTIONS "SHELL:-Xclang -fno-pch-timestamp")
+  set(LEEWAY_PRECOMPILED_OPTIONS "SHELL:-Xclang -fno-pch-timestamp" -fpch-instantiate-templates)
 endif()
 # Tests are compiled often and run once: they need no -O3. With sanitizers, which add a check to every
 # step of an expectation, to optimise them takes longer than everything else in the build.
@@ -41,15 +41,16 @@ if(LEEWAY_SANITIZE)
   list(APPEND LEEWAY_TEST_OPTIONS -O0)
 endif()
 
-# Headers that nearly every file includes, parsed once: two thirds of the time to compile a library. Only
+# Headers that nearly every file includes, parsed once: most of the time to compile a library. Only
 # headers of other projects: the include paths still enforce which folder may include which. Off by
 # default, so that a plain build finds missing includes; ./dev turns it on.
 option(LEEWAY_PRECOMPILE "Precompile the headers of the standard library and of Abseil for libraries" OFF)
 set(LEEWAY_COMMON_HEADERS
-    <algorithm> <cstdint> <cstring> <deque> <functional> <map> <memory> <mutex> <optional> <set> <span> <string>
-    <utility> <variant> <vector>
-    <absl/container/inlined_vector.h> <absl/functional/any_invocable.h> <absl/status/status.h>
-    <absl/status/statusor.h> <absl/strings/str_cat.h> <absl/strings/string_view.h> <absl/time/time.h>)
+    <algorithm> <cstdint> <cstring> <deque> <filesystem> <functional> <map> <memory> <mutex> <optional> <set>
+    <span> <string> <utility> <variant> <vector>
+    <absl/algorithm/container.h> <absl/container/flat_hash_map.h> <absl/container/inlined_vector.h>
+    <absl/functional/any_invocable.h> <absl/status/status.h> <absl/status/statusor.h> <absl/strings/str_cat.h>
+    <absl/strings/string_view.h> <absl/time/time.h> <nlohmann/json.hpp>)
 
 # _leeway_precompiled(TARGET KIND OPTIONS … HEADERS …): TARGET shares the precompiled headers of its KIND.
 function(_leeway_precompiled target kind)
@@ -146,6 +147,11 @@ function(leeway_executable name)
   cmake_parse_arguments(ARG "UNTESTED;NO_UNITY" "" "SOURCES;DEPENDS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE leeway_flags)
+  if(LEEWAY_PRECOMPILE)
+    target_compile_options(${name} PRIVATE ${LEEWAY_PRECOMPILED_OPTIONS})
+    _leeway_precompiled(${name} program
+      OPTIONS -fPIE ${LEEWAY_PRECOMPILED_OPTIONS} HEADERS <CLI/CLI.hpp> DEPENDS absl::statusor)
+  endif()
   if(ARG_UNTESTED AND LEEWAY_SANITIZE MATCHES "thread")
     set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL TRUE)
   endif()
