@@ -99,9 +99,11 @@ void AddTable(CLI::App* app, TableCommand* changed, Action* action) {
   CLI::App* table = app->add_subcommand(
       "table", "show a table's description, and change settings that do not shape its data");
   table->add_option("table", changed->table, "name of the table")->required();
-  table->add_option("--set", changed->changes,
-                    "a change: updater.NAME=NUMBER (or =default), consistency=ssp:S or asp, "
-                    "nonfinite=count or refuse");
+  table->add_option(
+      "--set", changed->changes,
+      "a change: updater.NAME=NUMBER (or =default), consistency=TEXT (the same with "
+      "another bound on staleness: ssp:S, asp, dssp:LOW-HIGH, psp:S/SAMPLE; a table of "
+      "a checkpoint that no worker has opened: any), nonfinite=count or refuse");
   table->add_option("--scheduler", changed->scheduler, kSchedulerHelp);
   table->callback([=] { *action = [=] { return RunTableCommand(*changed); }; });
 }

@@ -245,8 +245,9 @@ class Worker {
 
   // Creates the table, or opens it if an equal one exists, also one that was created equal and
   // changed since. ALREADY_EXISTS shows where the descriptions differ. A table that the cluster has
-  // from a checkpoint (Config::restore) takes the description of the first worker that opens it, as
-  // far as that does not shape its data: rates, consistency, NaN policy. A reader only opens.
+  // from a checkpoint (Config::restore) takes the description of the first worker that creates it,
+  // as far as that does not shape its data: rates, NaN policy, and the consistency, which may be
+  // any that such a table can have (docs/consistency.md). A reader only opens.
   // INVALID_ARGUMENT: TableSpec::Validate or a server refuses the description.
   absl::StatusOr<Table> CreateTable(const TableSpec& spec);
   // NOT_FOUND lists the tables that exist.
@@ -314,8 +315,9 @@ class Worker {
   // rates, the staleness bound, whether NaN is refused. The change holds for all pushes and pulls
   // of all workers in the returned clock and later ones. (Priorities belong to operations:
   // Options::priority.) INVALID_ARGUMENT: the updater refuses the values. FAILED_PRECONDITION: the
-  // change shapes the data after all (state of the updater), or is one between bsp and others, for
-  // which the table has to be created again after a start from a checkpoint. ABORTED: another
+  // change shapes the data after all (state of the updater), or is one of the consistency in more
+  // than its bound, for which the table has to be created again after a start from a checkpoint.
+  // ABORTED: another
   // change is under way. NOT_FOUND: there is no such table.
   absl::StatusOr<std::uint64_t> ChangeTable(absl::string_view table, const TableChange& change,
                                             std::optional<absl::Duration> timeout = std::nullopt);

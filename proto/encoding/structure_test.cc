@@ -291,7 +291,9 @@ TEST(StructureTest, TooManyTables) {
 // Each list is small, but together they share one table more often than there may be tables.
 TEST(StructureTest, TooManyTablesInSeveralLists) {
   RawBuilder out;
-  const RawTable setting = Table(out, Field{0, std::uint32_t{1}}, Field{1, std::uint32_t{1}});
+  const auto bsp = out.CreateString("bsp");
+  const RawTable setting =
+      Table(out, Field{0, std::uint32_t{1}}, Field{1, std::uint32_t{1}}, Field{5, bsp});
   std::vector<RawTable> workers;
   for (std::uint32_t rank = 0; rank < kWorkersMax; ++rank) {
     workers.push_back(Table(out, Field{1, rank}));

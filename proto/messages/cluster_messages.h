@@ -137,13 +137,13 @@ struct TableSettings {
   std::uint64_t since = 0;   // clock
   bool decided = false;
   std::map<std::string, double> parameters = {};  // the updater's
-  std::uint64_t staleness = 0;                    // Consistency::staleness
+  Consistency consistency = {};
   NonFinite nonfinite = NonFinite::kCount;
   static bool Fields(auto& v, auto& m) {
     return v("table", m.table, AtLeast(1)) &&
            v("number", m.number, FromTo(1u, kTableSettingsMax)) &&
            v("since", m.since, UpTo(kStartClockMax)) && v("decided", m.decided) &&
-           v("parameters", m.parameters, kFinite) && v("staleness", m.staleness) &&
+           v("parameters", m.parameters, kFinite) && v("consistency", m.consistency) &&
            v("nonfinite", m.nonfinite, kNonFinitePolicies);
   }
   friend bool operator==(const TableSettings&, const TableSettings&) = default;

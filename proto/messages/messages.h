@@ -21,8 +21,8 @@
 
 namespace leeway::proto {
 
-inline constexpr std::uint32_t kProtocolVersion = 8;
-inline constexpr std::uint32_t kProtocolVersionMin = 8;
+inline constexpr std::uint32_t kProtocolVersion = 9;
+inline constexpr std::uint32_t kProtocolVersionMin = 9;
 
 // Bits of Hello::capabilities; unknown ones are ignored.
 enum Capability : std::uint64_t {

@@ -8,14 +8,14 @@ namespace leeway::proto {
 TableSettings TableSettingsOf(const TableSpec& spec) {
   TableSettings settings;
   settings.parameters = spec.updater.parameters;
-  settings.staleness = spec.consistency.staleness;
+  settings.consistency = spec.consistency;
   settings.nonfinite = spec.nonfinite;
   return settings;
 }
 
 TableSpec WithTableSettings(TableSpec spec, const TableSettings& settings) {
   spec.updater.parameters = settings.parameters;
-  spec.consistency.staleness = settings.staleness;
+  spec.consistency = settings.consistency;
   spec.nonfinite = settings.nonfinite;
   return spec;
 }

@@ -52,12 +52,6 @@ void AddParameters(const UpdaterSpec& is, const UpdaterSpec& wanted,
   }
 }
 
-// The bound on staleness alone may change while a table is used.
-bool AlikeButForTheBound(Consistency is, const Consistency& wanted) {
-  is.staleness = wanted.staleness;
-  return is == wanted;
-}
-
 }  // namespace
 
 std::vector<FieldDifference> DifferencesOf(const TableSpec& is, const TableSpec& wanted) {
@@ -65,10 +59,7 @@ std::vector<FieldDifference> DifferencesOf(const TableSpec& is, const TableSpec&
   const std::vector<Field> before = FieldsOf(is), after = FieldsOf(wanted);
   for (std::size_t i = 0; i < before.size(); ++i) {
     if (before[i].text != after[i].text) {
-      const bool shapes_data = before[i].name == "consistency"
-                                   ? !AlikeButForTheBound(is.consistency, wanted.consistency)
-                                   : before[i].shapes_data;
-      differences.push_back({before[i].name, before[i].text, after[i].text, shapes_data});
+      differences.push_back({before[i].name, before[i].text, after[i].text, before[i].shapes_data});
     }
     if (before[i].name == "updater") AddParameters(is.updater, wanted.updater, &differences);
   }

@@ -133,7 +133,7 @@ void AddCluster(std::vector<Sample>* all) {
                           .since = 9,
                           .decided = true,
                           .parameters = {{"learning_rate", 0.1}, {"momentum", 0.9}},
-                          .staleness = Consistency::kUnbounded,
+                          .consistency = Consistency::Asp(),
                           .nonfinite = NonFinite::kRefuse},
                          {.table = 1, .number = 3, .since = 9},
                          {.table = 7, .number = 1, .since = 3, .decided = true}}}});
@@ -172,12 +172,15 @@ void AddTables(std::vector<Sample>* all) {
   all->push_back({CreateTable{.request = 5, .spec = FullSpec()}});
   all->push_back({CreateTable{.request = 6, .spec = sparse}});
   all->push_back({CreateTable{.request = 7, .spec = ragged}});
-  all->push_back({TableReply{
-      .request = 5,
-      .table = 3,
-      .spec = FullSpec(),
-      .combine = Updater::Combine::kLast,
-      .table_settings = {{.table = 3, .number = 1, .since = 7, .decided = true, .staleness = 2}}}});
+  all->push_back({TableReply{.request = 5,
+                             .table = 3,
+                             .spec = FullSpec(),
+                             .combine = Updater::Combine::kLast,
+                             .table_settings = {{.table = 3,
+                                                 .number = 1,
+                                                 .since = 7,
+                                                 .decided = true,
+                                                 .consistency = Consistency::Ssp(2)}}}});
   const auto differs = std::make_unique<TableReply>();
   differs->request = 5;
   differs->result = absl::AlreadyExistsError("differs");

@@ -188,7 +188,8 @@ bool Shard::CloseByCount() {
   bool any = false;
   for (auto& [id, closed] : state_.closed_of) {
     const Table* const table = state_.context->tables.Find(id);
-    if (table == nullptr) continue;  // it was not created after all
+    // It was not created after all, or has another consistency than in its checkpoint.
+    if (table == nullptr || !table->closes_by_count()) continue;
     const std::uint64_t reached = table->newest_settings().policy.Closed(state_.clocks);
     if (reached <= closed) continue;
     NoteShort(*table);
@@ -214,15 +215,18 @@ void Shard::NoteShort(const Table& table) {
                       " workers, since no more are living");
 }
 
-// What is collected may be enough without another push: fewer workers are left, none is, or the
-// head before had not told that it has applied it.
+// What is collected may be enough without another push: fewer workers are left, none is, the head
+// before had not told that it has applied it, or a table of a checkpoint has another consistency
+// now, perhaps one that collects nothing.
 void Shard::ApplyEnough() {
   const std::uint32_t living = state_.clocks.living();
-  if (std::exchange(enough_for_, living) == living) return;
+  const std::pair seen(living, state_.context->tables.settings_changes());
+  if (std::exchange(enough_for_, seen) == seen) return;
   for (const auto& [id, collected] : state_.stores.collected()) {
     const Table& table = *state_.context->tables.Find(id);
-    const std::uint32_t enough = table.newest_settings().policy.Enough(living);
-    if (living == 0) {
+    const Policy& policy = table.newest_settings().policy;
+    const std::uint32_t enough = policy.Enough(living);
+    if (living == 0 || !policy.consistency().collects()) {
       pushes_.ApplyCollected(table, state_.closed);
     } else if (enough != 0) {
       pushes_.ApplyCollected(table, state_.closed, enough);

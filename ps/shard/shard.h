@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -150,8 +151,9 @@ class Shard {
   Pulls pulls_;
   RequestAdmission admission_;
   std::uint64_t requests_ = 0;
-  std::set<std::uint32_t> short_;            // tables of which NoteShort has said it
-  std::optional<std::uint32_t> enough_for_;  // the living workers that ApplyEnough has seen
+  std::set<std::uint32_t> short_;  // tables of which NoteShort has said it
+  // What ApplyEnough has seen: the living workers, and Tables::settings_changes.
+  std::optional<std::pair<std::uint32_t, std::uint64_t>> enough_for_;
 };
 
 }  // namespace leeway::ps

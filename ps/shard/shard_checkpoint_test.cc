@@ -320,7 +320,7 @@ TEST_F(ShardCutTest, ATrailingPushIsAppliedWithTheSettingsOfItsClock) {
   Install(1, Consistency::Ssp(3));
   Join();
   proto::TableSettings changed{.table = 1, .number = 1, .since = 1, .decided = true};
-  changed.staleness = 3;
+  changed.consistency = Consistency::Ssp(3);
   changed.parameters = context_.tables.Find(1)->spec().updater.parameters;
   changed.parameters["beta1"] = 0.25;
   ASSERT_TRUE(context_.tables.Follow({changed}).ok());

@@ -121,6 +121,64 @@ TEST_F(ShardPolicies, ANewHeadKnowsThatAClockHasClosed) {
   EXPECT_EQ(second->value(), 1);
 }
 
+// Of a checkpoint, before a worker has opened the table: what is collected goes on being collected,
+// or is applied at once, and never twice.
+TEST_F(ShardPolicies, WhatIsCollectedOutlivesAnotherConsistency) {
+  struct Case {
+    const char* before;
+    const char* after;
+    std::uint64_t applied;     // at once, of 2 pushes
+    std::uint64_t with_third;  // and with another push
+  };
+  for (const Case& one :
+       {Case{"fedbuff:3", "fedbuff:4", 0, 0}, Case{"fedbuff:3", "fedbuff:2", 2, 2},
+        Case{"fedbuff:4", "fedbuff:3", 0, 3}, Case{"fedbuff:3", "asp", 2, 3},
+        Case{"fedbuff:3", "ssp:2,weight=1/tau", 2, 3}, Case{"backup:2/2", "fedbuff:3", 0, 3},
+        Case{"backup:2/2", "asp", 2, 3}, Case{"fedbuff:3", "backup:1/2", 0, 0},
+        Case{"softsync:1", "fedbuff:9", 2, 2}, Case{"backup:2/2", "backup:1/2", 0, 0}}) {
+    SCOPED_TRACE(std::string(one.before) + " to " + one.after);
+    const auto head = New(one.before), follower = New(one.before);
+    head->shard->BecomeHead(/*inherited=*/false);
+    EXPECT_TRUE(head->Push(0, 0, 1).ok());
+    EXPECT_TRUE(head->Push(0, 0, 2).ok());
+    proto::TableSettings settings;
+    settings.table = settings.number = 1;
+    settings.decided = true;
+    settings.consistency = Consistency::Parse(one.after).value();
+    for (OneReplica* const replica : {head.get(), follower.get()}) {
+      ASSERT_TRUE(replica->context.tables.Follow({settings}).ok());
+    }
+    head->shard->CloseClocks();
+    EXPECT_EQ(head->counters.pushes_applied, one.applied);
+    head->shard->CloseClocks();
+    EXPECT_TRUE(head->Push(0, 0, 4).ok());
+    EXPECT_EQ(head->counters.pushes_applied, one.with_third);
+    for (const LogEntry& entry : head->log) {
+      ASSERT_TRUE(follower->shard->Follow({}, entry).ok());
+    }
+    EXPECT_EQ(follower->shard->Digest(), head->shard->Digest());
+    for (const std::uint32_t rank : {0u, 1u}) {  // what still waits is applied when nobody is left
+      head->SetWorker(
+          {.rank = rank, .incarnation = 100 + rank, .state = proto::WorkerState::kLeft});
+    }
+    head->shard->CloseClocks();
+    EXPECT_EQ(head->value(), 7);
+  }
+}
+
+TEST_F(ShardPolicies, WhatIsCollectedForAMeanIsDividedByItsNumber) {
+  const auto head = New("fedbuff:4", Aggregate::kMean);
+  head->shard->BecomeHead(/*inherited=*/false);
+  EXPECT_TRUE(head->Push(0, 0, 8).ok());
+  EXPECT_TRUE(head->Push(1, 0, 4).ok());
+  proto::TableSettings settings;
+  settings.table = settings.number = 1;
+  settings.decided = true;
+  ASSERT_TRUE(head->context.tables.Follow({settings}).ok());  // bsp
+  head->shard->CloseClocks();
+  EXPECT_EQ(head->value(), 6);
+}
+
 TEST_F(ShardPolicies, WhatAWorkerPulledIsForgottenWithIt) {
   const proto::WorkerEntry gone[] = {
       {.rank = 0, .incarnation = 100, .state = proto::WorkerState::kDead},

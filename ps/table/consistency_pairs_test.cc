@@ -95,6 +95,24 @@ TEST(ConsistencyPairs, AreAsDocumented) {
       << TableOfPairs();
 }
 
+// A table of a checkpoint may become what it could have been created as, and nothing else.
+TEST(ConsistencyPairs, HoldForATableThatIsThere) {
+  for (const Kind& kind : Kinds()) {
+    for (const char* const before : kConsistencies) {
+      if (!GoTogether(before, kind)) continue;
+      const TableSpec is = SpecOf(before, kind);
+      const Table table(1, is, *MakeUpdater(is));
+      for (const char* const after : kConsistencies) {
+        const TableSpec wanted = SpecOf(after, kind);
+        const auto updater = MakeUpdater(wanted);
+        ASSERT_TRUE(updater.ok()) << updater.status();
+        const bool may = wanted.Validate().ok() && table.CouldHave(wanted, **updater).ok();
+        EXPECT_EQ(may, GoTogether(after, kind)) << kind.name << ": " << before << " to " << after;
+      }
+    }
+  }
+}
+
 // Two rules of which one leaves the other nothing to do, and factors that no table can have.
 TEST(ConsistencyPairs, OptionsThatDoNotGoTogetherAreRefusedForEveryTable) {
   for (const char* const consistency :

@@ -95,10 +95,20 @@ absl::Status Table::Follow(std::span<const proto::TableSettings> all) {
     settings_.push_back(NewSettings(settings.number, other, std::move(updater)));
   }
   settings_schedule_.Follow(all);
+  NoteConsistency();
   return absl::OkStatus();
 }
 
+void Table::NoteConsistency() {
+  const Consistency& consistency = newest_settings().policy.consistency();
+  closes_by_count_ = consistency.rule == Consistency::Rule::kBackup;
+  goes_by_slowest_ = consistency.rule == Consistency::Rule::kClocks || consistency.is_unbounded();
+  is_weighted_ = consistency.is_weighted();
+  is_compensated_ = consistency.is_compensated();
+}
+
 absl::Status Table::CouldHave(const TableSpec& other, const Updater& its) const {
+  LEEWAY_RETURN_IF_ERROR(CheckConsistency(other, its));
   if (its.combine() == updater()->combine() && its.state_slots() == updater()->state_slots()) {
     for (int slot = 0; slot < its.state_slots(); ++slot) {
       if (its.initial_state(slot) == updater()->initial_state(slot)) continue;
@@ -175,7 +185,12 @@ void Tables::Follow(const std::vector<proto::CodecSwitch>& changes) {
 
 absl::Status Tables::Follow(const std::vector<proto::TableSettings>& settings) {
   absl::Status all;
-  for (auto& [id, table] : tables_) all.Update(table.Follow(proto::TableSettingsOf(settings, id)));
+  for (auto& [id, table] : tables_) {
+    const PreparedTableSettings* const before = &table.newest_settings();
+    all.Update(table.Follow(proto::TableSettingsOf(settings, id)));
+    settings_changes_ += &table.newest_settings() != before;
+    any_closes_by_count_ = any_closes_by_count_ || table.closes_by_count();
+  }
   return all;
 }
 

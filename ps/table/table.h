@@ -36,14 +36,9 @@ absl::Status CheckConsistency(const TableSpec& spec, const Updater& updater);
 class Table {
  public:
   Table(std::uint32_t id, const TableSpec& spec, std::unique_ptr<Updater> updater)
-      : id_(id),
-        closes_by_count_(spec.consistency.rule == Consistency::Rule::kBackup),
-        goes_by_slowest_(spec.consistency.rule == Consistency::Rule::kClocks ||
-                         spec.consistency.is_unbounded()),
-        is_weighted_(spec.consistency.is_weighted()),
-        is_compensated_(spec.consistency.is_compensated()),
-        codecs_(CodecsOf(spec)) {
+      : id_(id), codecs_(CodecsOf(spec)) {
     settings_.push_back(NewSettings(0, spec, std::move(updater)));
+    NoteConsistency();
   }
 
   std::uint32_t id() const { return id_; }
@@ -75,7 +70,8 @@ class Table {
   // Takes what the newest map says of it. An error, and it keeps what it has: an updater of this
   // server cannot do what it is asked for.
   absl::Status Follow(std::span<const proto::TableSettings> settings);
-  // Whether it could have such settings: the updater's state has to stay as it is.
+  // Whether it could have such settings: the updater's state has to stay as it is, and the
+  // consistency to go together with the rest.
   absl::Status CouldHave(const TableSpec& spec, const Updater& updater) const;
 
   // Whether a request is for a table like this one, and its reply may be sent.
@@ -98,14 +94,16 @@ class Table {
   void NoteAskedFor() { asked_for_ = true; }
 
  private:
+  void NoteConsistency();
   static compress::TableCodecs CodecsOf(const TableSpec& spec);
   static std::unique_ptr<PreparedTableSettings> NewSettings(std::uint32_t number,
                                                             const TableSpec& spec,
                                                             std::unique_ptr<Updater> updater);
 
   std::uint32_t id_;
-  // Of the consistency, of which only the bound ever changes.
-  const bool closes_by_count_, goes_by_slowest_, is_weighted_, is_compensated_;
+  // Of the newest consistency. While workers use the table only its bound changes, but one of a
+  // checkpoint may get any other before.
+  bool closes_by_count_, goes_by_slowest_, is_weighted_, is_compensated_;
   // By number, the first as it was created. None is ever dropped: stores point to updaters.
   std::vector<std::unique_ptr<PreparedTableSettings>> settings_;
   proto::TableSettingsSchedule settings_schedule_;
@@ -130,11 +128,14 @@ class Tables {
   // Null where there is none.
   Table* Find(std::uint32_t id);
   const std::map<std::uint32_t, Table>& all() const { return tables_; }
+  // How often settings have come for tables that were here.
+  std::uint64_t settings_changes() const { return settings_changes_; }
   // Of some table a count of workers closes, or closed, the clocks.
   bool any_closes_by_count() const { return any_closes_by_count_; }
 
  private:
   bool any_closes_by_count_ = false;
+  std::uint64_t settings_changes_ = 0;
   std::map<std::uint32_t, Table> tables_;
 };
 

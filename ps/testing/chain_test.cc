@@ -137,7 +137,7 @@ TEST(Chain, SettingsHoldFromTheirClockOnInEveryReplica) {
                                  .since = 2,
                                  .decided = true,
                                  .parameters = {{"learning_rate", 0.5}},
-                                 .staleness = mode.consistency.staleness}};
+                                 .consistency = mode.consistency}};
     bench.Publish();
     bench.UntilIdle();
     // Worker 0 is ahead where it may be: what worker 1 pushes in clock 1 comes last.

@@ -194,7 +194,7 @@ proto::CodecSwitch CodecSwitchFrom(const Json& json) {
           .decided = json.at(5)};
 }
 
-// ---- settings: [table, number, since, decided, [[parameter, bits], …], staleness, nonfinite] ----
+// ---- settings: [table, number, since, decided, [[parameter, bits], …], consistency, nonfinite]
 
 // Numbers are kept as their bits: JSON has no infinity, and its decimals may round.
 Json ToJson(const proto::TableSettings& settings) {
@@ -202,8 +202,9 @@ Json ToJson(const proto::TableSettings& settings) {
   for (const auto& [name, value] : settings.parameters) {
     parameters.push_back({Packed(name), std::bit_cast<std::uint64_t>(value)});
   }
-  return {settings.table,        settings.number,    settings.since,    settings.decided,
-          std::move(parameters), settings.staleness, settings.nonfinite};
+  return {settings.table,    settings.number,       settings.since,
+          settings.decided,  std::move(parameters), settings.consistency.ToString(),
+          settings.nonfinite};
 }
 
 proto::TableSettings SettingsFrom(const Json& json) {
@@ -211,8 +212,10 @@ proto::TableSettings SettingsFrom(const Json& json) {
                                 .number = json.at(1),
                                 .since = json.at(2),
                                 .decided = json.at(3),
-                                .staleness = json.at(5),
                                 .nonfinite = json.at(6)};
+  const auto consistency = Consistency::Parse(json.at(5).get<std::string>());
+  if (!consistency.ok()) throw std::invalid_argument(std::string(consistency.status().message()));
+  settings.consistency = *consistency;
   for (const Json& one : json.at(4)) {
     settings.parameters[Unpacked(one.at(0))] =
         std::bit_cast<double>(one.at(1).get<std::uint64_t>());

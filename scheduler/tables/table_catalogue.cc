@@ -50,7 +50,10 @@ absl::Status TableCatalogue::CheckSame(const Entry& entry, const TableSpec& want
                                   [](const auto& one) { return one.shapes_data; });
   return absl::AlreadyExistsError(absl::StrCat(
       "table '", wanted.name, "' exists, and differs: ", proto::DescribeDifferences(differences),
-      shaped ? "" : " (Worker::ChangeTable and `leeway table` change that)"));
+      shaped ? ""
+             : " (Worker::ChangeTable and `leeway table` change rates, bounds on staleness and the "
+               "NaN policy; a table of a checkpoint gets another consistency from the first worker "
+               "that creates it)"));
 }
 
 std::uint32_t TableCatalogue::TakeId() {

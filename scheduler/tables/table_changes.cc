@@ -13,18 +13,20 @@
 namespace leeway::scheduler {
 namespace {
 
-// Whether pushes are held may change only where no worker has used the table.
-absl::Status CheckHolding(const TableSpec& is, const TableSpec& wanted) {
-  if (is.consistency.is_bsp() == wanted.consistency.is_bsp()) return absl::OkStatus();
+// While workers use a table its bound on staleness alone may change, and not whether pushes are
+// held.
+absl::Status CheckInUse(const TableSpec& is, const TableSpec& wanted) {
+  Consistency bounded = is.consistency;
+  bounded.staleness = wanted.consistency.staleness;
+  if (bounded == wanted.consistency && is.consistency.is_bsp() == wanted.consistency.is_bsp()) {
+    return absl::OkStatus();
+  }
   return absl::FailedPreconditionError(
       absl::StrCat("the consistency of table '", is.name, "' is ", is.consistency.ToString(),
                    ", and cannot become ", wanted.consistency.ToString(),
-                   " while it is used: between bsp and others it changes only when a table is "
-                   "created again after the start from a checkpoint (LEEWAY_RESTORE)"));
-}
-
-bool IsBounded(std::uint64_t staleness) {
-  return staleness != 0 && staleness != Consistency::kUnbounded;
+                   " while it is used: only the bound on staleness changes then (ssp:S, asp, the "
+                   "bound of dssp or psp). A table of a checkpoint (LEEWAY_RESTORE) gets any other "
+                   "consistency from the first worker that creates it"));
 }
 
 }  // namespace
@@ -57,9 +59,7 @@ void TableChanges::Change(const TableCatalogue::Entry& table, const TableSpec& w
   }
   if (absl::Status valid = wanted.Validate(); !valid.ok()) return done(valid);
   if (absl::Status alike = proto::CheckShapedAlike(is, wanted); !alike.ok()) return done(alike);
-  if (absl::Status holds = CheckHolding(is, wanted); !from.has_value() && !holds.ok()) {
-    return done(holds);
-  }
+  if (absl::Status may = CheckInUse(is, wanted); !from.has_value() && !may.ok()) return done(may);
   std::vector<proto::TableSettings>& settings = settings_[table.id];
   if (is == wanted) return done(settings.empty() ? 0 : settings.back().since);
   const std::uint32_t number = settings.empty() ? 1 : settings.back().number + 1;
@@ -159,7 +159,7 @@ void TableChanges::AnnounceIfAgreed(std::uint32_t table) {
 
 void TableChanges::Add(const proto::TableSettings& settings) {
   settings_[settings.table].push_back(settings);
-  if (IsBounded(settings.staleness)) ever_bounded_.insert(settings.table);
+  if (settings.consistency.is_bounded()) ever_bounded_.insert(settings.table);
 }
 
 void TableChanges::Decided(std::uint32_t table, std::uint64_t clock) {

@@ -153,18 +153,26 @@ TEST_F(TableChangesTest, WhatShapesTheDataIsRefusedWithTheDifferenceAlone) {
   Change(other);
   EXPECT_EQ(told_->status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(told_->status().message()), HasSubstr("LEEWAY_RESTORE"));
+  for (const char* const text : {"softsync:1", "fedbuff:3", "backup:1/2", "asp,weight=1/tau"}) {
+    other.consistency = Consistency::Parse(text).value();
+    Change(other);
+    EXPECT_EQ(told_->status().code(), absl::StatusCode::kFailedPrecondition) << text;
+  }
   EXPECT_THAT(asked_, IsEmpty());
 }
 
-TEST_F(TableChangesTest, OfATableThatNobodyUsesItHoldsAtOnceAndMayBecomeBsp) {
-  TableSpec other = table_.spec;
-  other.consistency = Consistency::Bsp();
-  Change(other, /*from=*/40);
-  Agree(2);
-  Agree(3);
-  EXPECT_EQ(told_->value(), 40u);
-  EXPECT_EQ(changes_->SpecOf(table_), other);
-  EXPECT_TRUE(changes_->IsEverBounded(table_));
+TEST_F(TableChangesTest, OfATableThatNobodyUsesItHoldsAtOnceAndMayBecomeAny) {
+  for (const char* const text :
+       {"bsp", "fedbuff:3", "fedbuff:4", "backup:1/2,drop", "asp,weight=1/tau", "psp:1/1,dc=0.5"}) {
+    TableSpec other = table_.spec;
+    other.consistency = Consistency::Parse(text).value();
+    Change(other, /*from=*/40);
+    Agree(2);
+    Agree(3);
+    EXPECT_EQ(told_->value(), 40u);
+    EXPECT_EQ(changes_->SpecOf(table_), other);
+    EXPECT_TRUE(changes_->IsEverBounded(table_));
+  }
 }
 
 // Pushes of before are there however often it was changed since, and after a restart as well.
@@ -184,7 +192,7 @@ TEST_F(TableChangesTest, WhetherItEverWasBoundedIsNotForgotten) {
   EXPECT_TRUE(changes_->IsEverBounded(table_));
   for (int i = 2; i < 20; ++i) change(Consistency::Asp(), i);
   for (const proto::TableSettings& told : changes_->entries()) {
-    EXPECT_EQ(told.staleness, Consistency::kUnbounded);
+    EXPECT_EQ(told.consistency, Consistency::Asp());
   }
   EXPECT_TRUE(changes_->IsEverBounded(table_));
   const std::vector<proto::TableSettings> kept = changes_->entries();

@@ -18,8 +18,8 @@ namespace leeway::scheduler {
 namespace {
 
 constexpr char kTableChangeUsage[] =
-    "updater.NAME=NUMBER, updater.NAME=default, consistency=bsp|ssp:S|asp or "
-    "nonfinite=count|refuse";
+    "updater.NAME=NUMBER, updater.NAME=default, consistency=TEXT (another bound on staleness: "
+    "ssp:S, asp, dssp:LOW-HIGH, psp:S/SAMPLE) or nonfinite=count|refuse";
 
 absl::Status ChangeParameter(const std::string& name, const std::string& value, TableSpec* spec) {
   if (value == "default") {

@@ -130,7 +130,7 @@ TEST_F(SchedulerTest, RequestsUnderNewSettingsWaitForTheirMap) {
   TableSpec spec = TableSpec::Dense("changed", {16});
   spec.consistency = Consistency::Ssp(2);
   cluster_.scheduler->settings = {
-      {.table = 2, .number = 1, .since = 1, .decided = true, .staleness = 1}};
+      {.table = 2, .number = 1, .since = 1, .decided = true, .consistency = Consistency::Ssp(1)}};
   const auto table = cluster_.MakeTable(spec);
   EXPECT_EQ(table->spec.consistency, Consistency::Ssp(1));
   std::vector<float> got(16);
@@ -151,7 +151,7 @@ TEST(ReaderTest, WaitsForNoSettings) {
       {.servers = 1, .shards = 1, .configure = [](Config* config) { config->read_only = true; }});
   cluster.scheduler->AddTable(TableSpec::Dense("w", {16}));
   cluster.scheduler->settings = {
-      {.table = 1, .number = 1, .since = 0, .decided = true, .staleness = 1}};
+      {.table = 1, .number = 1, .since = 0, .decided = true, .consistency = Consistency::Ssp(1)}};
   cluster.Connect();
   std::vector<float> got(16);
   EXPECT_TRUE(

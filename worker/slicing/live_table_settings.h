@@ -40,11 +40,8 @@ class LiveTableSettings {
   }
 
   Consistency ConsistencyAt(std::uint64_t clock) const {
-    Consistency consistency = created_;
-    if (const proto::TableSettings* const settings = schedule_.At(clock)) {
-      consistency.staleness = settings->staleness;
-    }
-    return consistency;
+    const proto::TableSettings* const settings = schedule_.At(clock);
+    return settings == nullptr ? created_ : settings->consistency;
   }
   // The updater's `learning_rate` in that clock; none: what the table was created with.
   std::optional<double> LearningRateAt(std::uint64_t clock) const {

@@ -9,7 +9,11 @@ namespace {
 
 proto::TableSettings Bound(std::uint32_t number, std::uint64_t since, std::uint64_t staleness,
                            bool decided = true) {
-  return {.table = 3, .number = number, .since = since, .decided = decided, .staleness = staleness};
+  return {.table = 3,
+          .number = number,
+          .since = since,
+          .decided = decided,
+          .consistency = Consistency::Ssp(staleness)};
 }
 
 // A request of clock 12 has the earlier bound.
