@@ -34,9 +34,12 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
 else()
   set(LEEWAY_PRECOMPILED_OPTIONS "SHELL:-Xclang -fno-pch-timestamp" -fpch-instantiate-templates)
 endif()
-# Tests are compiled often and run once: they need no -O3. With sanitizers, which add a check to every
-# step of an expectation, to optimise them takes longer than everything else in the build.
-set(LEEWAY_TEST_OPTIONS $<$<CONFIG:Release>:-O1> ${LEEWAY_PRECOMPILED_OPTIONS})
+# Code that need not be fast: to optimise it further takes a third of the time of its compilation. So all
+# programs but those that measure, tests and their support, and the libraries of commands (COLD below).
+set(LEEWAY_COLD_OPTIONS $<$<CONFIG:Release>:-O1> ${LEEWAY_PRECOMPILED_OPTIONS})
+# With sanitizers, which add a check to every step of an expectation, to optimise tests takes longer than
+# everything else in the build.
+set(LEEWAY_TEST_OPTIONS ${LEEWAY_COLD_OPTIONS})
 if(LEEWAY_SANITIZE)
   list(APPEND LEEWAY_TEST_OPTIONS -O0)
 endif()
@@ -104,12 +107,13 @@ function(_leeway_stage name)
   endforeach()
 endfunction()
 
-# leeway_library(NAME [SOURCES a.cc b.cc] DEPENDS x y [NO_UNITY]): target leeway_NAME for the current
+# leeway_library(NAME [SOURCES a.cc b.cc] DEPENDS x y [NO_UNITY] [COLD]): target leeway_NAME for the current
 # folder, alias leeway::NAME. DEPENDS may name other leeway folders (bare) or imported targets. The
 # headers are included by the folder's path from the top: "van/van.h", "ps/store/shard_store.h".
-# NO_UNITY, here and below: its files are always compiled one by one.
+# NO_UNITY, here and below: its files are always compiled one by one. COLD: it need not be fast, as what
+# ends in `_testing`.
 function(leeway_library name)
-  cmake_parse_arguments(ARG "NO_UNITY" "" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "NO_UNITY;COLD" "" "SOURCES;DEPENDS" ${ARGN})
   _leeway_stage(${name})
   set(stage "${LEEWAY_STAGE}/${name}")
   if(NOT ARG_SOURCES)
@@ -124,9 +128,15 @@ function(leeway_library name)
   target_include_directories(leeway_${name} PUBLIC "$<BUILD_INTERFACE:${stage}>")
   target_link_libraries(leeway_${name} PRIVATE $<BUILD_INTERFACE:leeway_flags>)
   target_compile_features(leeway_${name} PUBLIC cxx_std_20)
+  set(kind library)
+  set(options ${LEEWAY_PRECOMPILED_OPTIONS})
+  if(ARG_COLD OR name MATCHES "_testing$")
+    set(kind cold_library)
+    set(options ${LEEWAY_COLD_OPTIONS})
+  endif()
   if(LEEWAY_PRECOMPILE)
-    target_compile_options(leeway_${name} PRIVATE ${LEEWAY_PRECOMPILED_OPTIONS})
-    _leeway_precompiled(leeway_${name} library OPTIONS ${LEEWAY_PRECOMPILED_OPTIONS} DEPENDS absl::statusor)
+    target_compile_options(leeway_${name} PRIVATE ${options})
+    _leeway_precompiled(leeway_${name} ${kind} OPTIONS ${options} DEPENDS absl::statusor)
   endif()
   if(NOT ARG_NO_UNITY)
     _leeway_unity(leeway_${name} ${ARG_SOURCES})
@@ -141,19 +151,19 @@ function(leeway_rooms name)
   _leeway_link(leeway_${name} INTERFACE ${ARGN})
 endfunction()
 
-# leeway_executable(NAME SOURCES … DEPENDS … [UNTESTED] [NO_UNITY]). UNTESTED: no test runs it, so
-# that the build with ThreadSanitizer leaves it out.
+# leeway_executable(NAME SOURCES … DEPENDS … [UNTESTED] [FAST] [NO_UNITY]). UNTESTED: no test runs it, so
+# that the builds for tests alone leave it out. FAST: it measures, and is optimised as libraries are.
 function(leeway_executable name)
-  cmake_parse_arguments(ARG "UNTESTED;NO_UNITY" "" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "UNTESTED;FAST;NO_UNITY" "" "SOURCES;DEPENDS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE leeway_flags)
-  if(LEEWAY_PRECOMPILE)
-    set(options -Wno-maybe-uninitialized ${LEEWAY_PRECOMPILED_OPTIONS})
+  if(LEEWAY_PRECOMPILE AND NOT ARG_FAST)
+    set(options -Wno-maybe-uninitialized ${LEEWAY_COLD_OPTIONS})
     target_compile_options(${name} PRIVATE ${options})
     _leeway_precompiled(${name} program
       OPTIONS -fPIE ${options} HEADERS <CLI/CLI.hpp> DEPENDS absl::statusor)
   endif()
-  if(ARG_UNTESTED AND LEEWAY_SANITIZE MATCHES "thread")
+  if(ARG_UNTESTED AND LEEWAY_UNITY)
     set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL TRUE)
   endif()
   if(NOT ARG_NO_UNITY)
