@@ -180,7 +180,7 @@ void AddLaunch(CLI::App* app, LaunchCommand* command, Action* action) {
 
 void AddTrain(CLI::App* app, TrainCommand* command, Action* action) {
   CLI::App* train = app->add_subcommand("train", "train a classifier of Fashion-MNIST");
-  train->add_option("--model", command->model, "softmax or mlp")->capture_default_str();
+  train->add_option("--model", command->model, "softmax, mlp or cnn")->capture_default_str();
   train
       ->add_option("--mode", command->mode,
                    "bsp, ssp:S, asp, backup:K/N, dssp:LOW-HIGH, psp:S/SAMPLE, softsync:N or "
@@ -259,7 +259,7 @@ void AddCompression(CLI::App* app, CompressionCommand* command, Action* action) 
   compression
       ->add_option("--steps", train.steps, "number of steps, instead of --epochs; 0: by epochs")
       ->capture_default_str();
-  compression->add_option("--model", train.model, "softmax or mlp")->capture_default_str();
+  compression->add_option("--model", train.model, "softmax, mlp or cnn")->capture_default_str();
   compression->add_option("-w,--workers", train.workers, "workers")->capture_default_str();
   compression->add_option("-s,--servers", train.servers, "servers")->capture_default_str();
   compression->add_option("--batch", train.batch, "samples a worker and step")
@@ -285,6 +285,11 @@ void AddDoctor(CLI::App* app, bool* json, Action* action) {
       "doctor", "check whether a node can run on this machine, and say what to change");
   doctor->add_flag("--json", *json, "print all facts as JSON, for programs");
   doctor->callback([=] { *action = [=] { return RunDoctorCommand(*json); }; });
+}
+
+// For the list of commands alone: what follows `lab` is parsed by leeway-lab.
+void AddLab(CLI::App* app) {
+  app->add_subcommand("lab", "run experiments on consistency, compression and stragglers");
 }
 
 void AddRest(CLI::App* app, std::vector<std::string>* files, Action* action) {
@@ -373,6 +378,7 @@ int Main(const std::vector<std::string>& arguments) {
   AddTrain(&app, &train, &action);
   AddCompression(&app, &compression, &action);
   AddDoctor(&app, &doctor_json, &action);
+  AddLab(&app);
   AddRest(&app, &files, &action);
 
   std::vector<std::string> own(arguments.begin() + (arguments.empty() ? 0 : 1), arguments.end());
@@ -381,6 +387,7 @@ int Main(const std::vector<std::string>& arguments) {
     return kUsageError;
   }
   TurnHelpIntoOption(&own);
+  if (own[0] == "lab") return RunLabCommand({own.begin() + 1, own.end()});
   const bool is_launch = own[0] == "launch";
   if (is_launch) launch.program = TakeProgram(&own);
   std::reverse(own.begin(), own.end());  // the parser takes them from the back

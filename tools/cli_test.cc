@@ -134,7 +134,7 @@ TEST(CliTest, LaunchRefusesNoWorkers) {
 TEST(CliTest, TrainRefusesWhatItCannotDo) {
   ExpectComplaint({"train", "--mode", "sometimes"}, 1, "--mode");
   ExpectComplaint({"train", "--mode", "ssp:x"}, 1, "--mode");
-  ExpectComplaint({"train", "--model", "resnet"}, 1, "there are softmax and mlp");
+  ExpectComplaint({"train", "--model", "resnet"}, 1, "there are softmax, mlp and cnn");
   ExpectComplaint({"train", "--workers", "0"}, 1, "--workers is 0");
   ExpectComplaint({"train", "--workers", "-3"}, 1, "--workers is -3");
   ExpectComplaint({"train", "--servers", "0"}, 1, "--servers is 0");

@@ -111,4 +111,12 @@ void AddTransposedProduct(const float* a, const float* b, float* c, std::size_t 
   Multiply({a, 1, rows}, b, c, rows, inner, columns);
 }
 
+std::vector<float> Transposed(const std::vector<float>& a, std::size_t rows, std::size_t columns) {
+  std::vector<float> result(a.size());
+  for (std::size_t i = 0; i < rows; ++i) {
+    for (std::size_t j = 0; j < columns; ++j) result[j * rows + i] = a[i * columns + j];
+  }
+  return result;
+}
+
 }  // namespace leeway::fashion_mnist

@@ -8,6 +8,7 @@
 #define LEEWAY_EXAMPLES_FASHION_MNIST_MATRIX_H_
 
 #include <cstddef>
+#include <vector>
 
 namespace leeway::fashion_mnist {
 
@@ -18,6 +19,8 @@ void AddProduct(const float* a, const float* b, float* c, std::size_t rows, std:
 // c[rows][columns] += transpose(a[inner][rows]) · b[inner][columns]
 void AddTransposedProduct(const float* a, const float* b, float* c, std::size_t rows,
                           std::size_t inner, std::size_t columns);
+
+std::vector<float> Transposed(const std::vector<float>& a, std::size_t rows, std::size_t columns);
 
 }  // namespace leeway::fashion_mnist
 

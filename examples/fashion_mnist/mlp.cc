@@ -1,7 +1,6 @@
 #include "examples/fashion_mnist/mlp.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "examples/fashion_mnist/cross_entropy.h"
 #include "examples/fashion_mnist/idx_data.h"
@@ -11,20 +10,6 @@ namespace leeway::fashion_mnist {
 namespace {
 
 enum : std::size_t { kWeight1, kBias1, kWeight2, kBias2 };
-
-// He et al. 2015: keeps the variance of values that pass a ReLU layer.
-Initializer ForReLU(std::size_t inputs, std::uint64_t seed) {
-  const double bound = std::sqrt(6.0 / static_cast<double>(inputs));
-  return Initializer::Uniform(-bound, bound, seed);
-}
-
-std::vector<float> Transposed(const std::vector<float>& a, std::size_t rows, std::size_t columns) {
-  std::vector<float> result(a.size());
-  for (std::size_t i = 0; i < rows; ++i) {
-    for (std::size_t j = 0; j < columns; ++j) result[j * rows + i] = a[i * columns + j];
-  }
-  return result;
-}
 
 }  // namespace
 

@@ -34,6 +34,9 @@ struct Batch {
   std::size_t size() const { return labels.size(); }
 };
 
+// He et al. 2015: keeps the variance of values that pass a ReLU layer.
+Initializer ForReLU(std::size_t inputs, std::uint64_t seed);
+
 class Model {
  public:
   virtual ~Model() = default;
@@ -50,7 +53,8 @@ class Model {
   virtual std::span<const float> Scores(const Batch& batch, const std::vector<Tensor>& values) = 0;
 };
 
-// "softmax": one linear layer. "mlp": 784–128–10 with ReLU. `seed` is for the initial values.
+// "softmax": one linear layer. "mlp": 784–128–10 with ReLU. "cnn": two convolutions (cnn.h). `seed`
+// is for the initial values.
 absl::StatusOr<std::unique_ptr<Model>> MakeModel(const std::string& name, std::uint64_t seed);
 
 }  // namespace leeway::fashion_mnist

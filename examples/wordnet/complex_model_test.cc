@@ -118,11 +118,15 @@ TEST(Ranking, RanksAreFilteredAndTiesCountHalf) {
   // Scores as tails of 0: 1 (itself), 9 (filtered), 3 (true), 3 (a tie), 2.
   const std::vector<float> entities = {1, 0, 9, 0, 3, 0, 3, 0, 2, 0};
   // Tail: 1 + 0 + 1/2. Head of (?, 0, 2), scores 3 · value: 1 is last of 5, 1 + 4.
-  EXPECT_DOUBLE_EQ(FilteredMrr(graph, 2, entities, relation), (1 / 1.5 + 1 / 5.0) / 2);
+  EXPECT_DOUBLE_EQ(FilteredRanking(graph, 2, entities, relation).mrr, (1 / 1.5 + 1 / 5.0) / 2);
   // A model with equal scores for all ranks in the middle: of 4 candidates, and of 5.
-  EXPECT_DOUBLE_EQ(FilteredMrr(graph, 2, std::vector<float>(10), relation),
+  EXPECT_DOUBLE_EQ(FilteredRanking(graph, 2, std::vector<float>(10), relation).mrr,
                    (1 / 2.5 + 1 / 3.0) / 2);
-  EXPECT_EQ(FilteredMrr(graph, 2, std::vector<float>(10, NAN), relation), 0);
+  EXPECT_EQ(FilteredRanking(graph, 2, std::vector<float>(10, NAN), relation).mrr, 0);
+  EXPECT_EQ(FilteredRanking(graph, 2, std::vector<float>(10, NAN), relation).hits_at_10, 0);
+  EXPECT_EQ(FilteredRanking(graph, 2, entities, relation).hits_at_10, 1);
+  EXPECT_NEAR(FilteredRanking(graph, 2, std::vector<float>(10), relation).loss, std::log(5.0),
+              1e-6);
 }
 
 TEST(Sampler, AnEpochTakesEveryTripleOnce) {

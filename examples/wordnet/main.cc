@@ -71,6 +71,7 @@ std::string JsonOf(const Command& command, const Outcome& outcome) {
                                        {"error_feedback", command.error_feedback},
                                        {"plain_epochs", command.settings.plain_epochs},
                                        {"mrr", outcome.mrr},
+                                       {"hits_at_10", outcome.hits_at_10},
                                        {"mrr_untrained", outcome.mrr_untrained},
                                        {"bytes_pushed", outcome.bytes_pushed},
                                        {"bytes_pulled", outcome.bytes_pulled},

@@ -1,6 +1,8 @@
 #include "examples/wordnet/ranking.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -42,8 +44,8 @@ class Scorer {
   std::vector<float> scores_;
 };
 
-double ReciprocalRank(std::span<const float> scores, std::uint32_t true_entity,
-                      const std::vector<std::uint32_t>& also_true) {
+double RankOf(std::span<const float> scores, std::uint32_t true_entity,
+              const std::vector<std::uint32_t>& also_true) {
   const float score = scores[true_entity];
   std::ptrdiff_t above = 0, equal = 0;
   for (const float other : scores) {
@@ -55,14 +57,21 @@ double ReciprocalRank(std::span<const float> scores, std::uint32_t true_entity,
     equal -= scores[other] == score;
   }
   // `equal` counts the others: the true entity is among `also_true`. A NaN counts as rank infinity.
-  if (!(score == score)) return 0;
-  return 1 / (1 + static_cast<double>(above) + static_cast<double>(equal) / 2);
+  if (!(score == score)) return std::numeric_limits<double>::infinity();
+  return 1 + static_cast<double>(above) + static_cast<double>(equal) / 2;
+}
+
+double LogLoss(std::span<const float> scores, std::uint32_t true_entity) {
+  const float largest = *std::max_element(scores.begin(), scores.end());
+  double sum = 0;
+  for (const float score : scores) sum += std::exp(score - largest);
+  return std::log(sum) - double{scores[true_entity] - largest};
 }
 
 }  // namespace
 
-double FilteredMrr(const Graph& graph, std::size_t width, std::span<const float> entity_rows,
-                   std::span<const float> relation_rows) {
+Ranking FilteredRanking(const Graph& graph, std::size_t width, std::span<const float> entity_rows,
+                        std::span<const float> relation_rows, std::size_t every) {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::uint32_t>> tails, heads;
   for (const std::vector<Triple>* triples : {&graph.train, &graph.held_out}) {
     for (const Triple& triple : *triples) {
@@ -72,17 +81,30 @@ double FilteredMrr(const Graph& graph, std::size_t width, std::span<const float>
   }
   Scorer scorer(graph.entities, width, entity_rows);
   std::vector<float> query(width);
-  double sum = 0;
-  for (const Triple& triple : graph.held_out) {
+  Ranking ranking;
+  std::size_t asked = 0;
+  const auto count = [&](std::span<const float> scores, std::uint32_t true_entity,
+                         const std::vector<std::uint32_t>& also_true) {
+    const double rank = RankOf(scores, true_entity, also_true);
+    ranking.mrr += 1 / rank;
+    ranking.hits_at_10 += rank <= 10;
+    ranking.loss += LogLoss(scores, true_entity);
+    ++asked;
+  };
+  for (std::size_t i = 0; i < graph.held_out.size(); i += every) {
+    const Triple& triple = graph.held_out[i];
     const auto head = entity_rows.subspan(triple.head * width, width);
     const auto tail = entity_rows.subspan(triple.tail * width, width);
     const auto relation = relation_rows.subspan(triple.relation * width, width);
     TailQuery(head, relation, query);
-    sum += ReciprocalRank(scorer.Scores(query), triple.tail, tails[{triple.head, triple.relation}]);
+    count(scorer.Scores(query), triple.tail, tails[{triple.head, triple.relation}]);
     HeadQuery(relation, tail, query);
-    sum += ReciprocalRank(scorer.Scores(query), triple.head, heads[{triple.relation, triple.tail}]);
+    count(scorer.Scores(query), triple.head, heads[{triple.relation, triple.tail}]);
   }
-  return sum / static_cast<double>(2 * graph.held_out.size());
+  for (double* const mean : {&ranking.mrr, &ranking.hits_at_10, &ranking.loss}) {
+    *mean /= static_cast<double>(asked);
+  }
+  return ranking;
 }
 
 }  // namespace leeway::wordnet

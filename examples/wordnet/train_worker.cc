@@ -46,9 +46,9 @@ class TrainingRun {
     if (absl::Status status = OpenTables(); !status.ok()) return status;
     Outcome outcome;
     if (is_first()) {
-      const absl::StatusOr<double> mrr = Evaluate();
-      if (!mrr.ok()) return mrr.status();
-      outcome.mrr_untrained = *mrr;
+      const absl::StatusOr<Ranking> ranking = Evaluate();
+      if (!ranking.ok()) return ranking.status();
+      outcome.mrr_untrained = ranking->mrr;
     }
     if (absl::Status status = Meet("start"); !status.ok()) return status;
     const WorkerStats before = worker_->stats();
@@ -78,9 +78,10 @@ class TrainingRun {
     outcome.seconds = seconds();
     if (absl::Status status = AddUpBytes(before, after, &outcome); !status.ok()) return status;
     if (!is_first()) return outcome;
-    const absl::StatusOr<double> mrr = Evaluate();
-    if (!mrr.ok()) return mrr.status();
-    outcome.mrr = *mrr;
+    const absl::StatusOr<Ranking> ranking = Evaluate();
+    if (!ranking.ok()) return ranking.status();
+    outcome.mrr = ranking->mrr;
+    outcome.hits_at_10 = ranking->hits_at_10;
     return outcome;
   }
 
@@ -139,7 +140,7 @@ class TrainingRun {
     return worker_->Clock();
   }
 
-  absl::StatusOr<double> Evaluate() {
+  absl::StatusOr<Ranking> Evaluate() {
     std::vector<std::uint64_t> entities(graph_.entities), relations(graph_.relations);
     std::iota(entities.begin(), entities.end(), std::uint64_t{0});
     std::iota(relations.begin(), relations.end(), std::uint64_t{0});
@@ -148,7 +149,7 @@ class TrainingRun {
     const Ticket pulls[] = {entities_.Pull(entities, std::span<float>(entity_rows)),
                             relations_.Pull(relations, std::span<float>(relation_rows))};
     if (absl::Status status = worker_->Wait(pulls); !status.ok()) return status;
-    return FilteredMrr(graph_, settings_.width, entity_rows, relation_rows);
+    return FilteredRanking(graph_, settings_.width, entity_rows, relation_rows);
   }
 
   // Every worker adds its pushed and pulled bytes to a table of two numbers.

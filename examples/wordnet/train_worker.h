@@ -42,6 +42,7 @@ struct EpochPoint {
 struct Outcome {
   double mrr_untrained = 0;
   double mrr = 0;
+  double hits_at_10 = 0;
   // Payload of training, all workers together, without the pulls of the evaluation.
   std::uint64_t bytes_pushed = 0;
   std::uint64_t bytes_pulled = 0;

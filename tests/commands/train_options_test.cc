@@ -32,7 +32,7 @@ class TrainOptionsTest : public CommandsTest {
 TEST_F(TrainOptionsTest, ThatMakeNoSense) {
   ExpectRefused("--mode", "ssp:-1", 1, "ssp:-1");
   ExpectRefused("--mode", "ssp:x", 1, "ssp:x");
-  ExpectRefused("--model", "foo", 1, "softmax and mlp");
+  ExpectRefused("--model", "foo", 1, "softmax, mlp and cnn");
   ExpectRefused("--slow", "9:50", 1, "workers go from 0 to 3");
   ExpectRefused("--batch", "0", 1, "from 1 to");
   ExpectRefused("--rate", "nan", 1, "finite");

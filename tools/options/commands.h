@@ -35,6 +35,9 @@ struct StatusCommand {
 };
 int RunStatusCommand(const StatusCommand& command);
 
+// Becomes leeway-lab, with these arguments.
+int RunLabCommand(const std::vector<std::string>& arguments);
+
 // Checks this machine for a node, and says what to change. Not 0 only if something does not work.
 int RunDoctorCommand(bool json);
 

@@ -50,8 +50,9 @@ SimNetworkState::Trip SimNetworkState::Leave(const HostPair& link, std::uint64_t
     absl::Time& busy = busy_until.try_emplace(link, now).first->second;
     leaves = busy = std::max(busy, now) + TimeFor(bytes, conditions.bytes_per_second);
   }
-  const absl::Duration on_the_wire = TimeFor(bytes, nic.egress_bytes_per_second);
-  if (nic.egress_bytes_per_second > 0) {
+  const double speed = SpeedOf(*from.nic).egress_bytes_per_second;
+  const absl::Duration on_the_wire = TimeFor(bytes, speed);
+  if (speed > 0) {
     leaves = std::max(leaves, from.nic->egress_busy_until);
     from.nic->egress_busy_until = leaves + on_the_wire;
   }
@@ -63,12 +64,12 @@ SimNetworkState::Trip SimNetworkState::Leave(const HostPair& link, std::uint64_t
 
 void SimNetworkState::Arrive(const Trip& trip, std::uint64_t bytes, SimNic* card,
                              std::function<void(SimNetworkState&)> task) {
-  if (nic.ingress_bytes_per_second <= 0) return Schedule(trip.last, std::move(task));
+  if (SpeedOf(*card).ingress_bytes_per_second <= 0) return Schedule(trip.last, std::move(task));
   // The order at the receiving card is decided when a message arrives there, not when it leaves.
   Schedule(trip.first, [trip, bytes, card, task = std::move(task)](SimNetworkState& network) {
     const absl::Time now = network.world->Now();
     card->ingress_busy_until = std::max(card->ingress_busy_until, now) +
-                               TimeFor(bytes, network.nic.ingress_bytes_per_second);
+                               TimeFor(bytes, network.SpeedOf(*card).ingress_bytes_per_second);
     network.Schedule(std::max(card->ingress_busy_until - now, trip.last - trip.first), task);
   });
 }
@@ -102,6 +103,9 @@ void SimNetwork::SetFaults(const std::string& from_host, const std::string& to_h
 }
 
 void SimNetwork::SetNics(const Nic& nic) { state_->nic = nic; }
+void SimNetwork::SetNic(const std::string& host_name, const Nic& nic) {
+  state_->nics[host_name].own = nic;
+}
 
 SimNetwork::Traffic SimNetwork::TrafficOf(const std::string& host_name) const {
   const auto found = state_->nics.find(host_name);

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -21,6 +22,7 @@ class SimTransport;
 
 // The state of a host's network card.
 struct SimNic {
+  std::optional<Nic> own;  // instead of that of every host
   absl::Time egress_busy_until = absl::InfinitePast();
   absl::Time ingress_busy_until = absl::InfinitePast();
   SimNetwork::Traffic traffic;
@@ -46,6 +48,7 @@ struct SimNetworkState : std::enable_shared_from_this<SimNetworkState> {
   explicit SimNetworkState(runtime::SimWorld* w) : world(w) {}
 
   const LinkFaults& FaultsOf(const HostPair& link) const;
+  const Nic& SpeedOf(const SimNic& card) const { return card.own ? *card.own : nic; }
   bool IsCut(const HostPair& link) const { return cuts.contains(link); }
   // The times from now until the first and the last byte arrive at the other host.
   struct Trip {
@@ -67,7 +70,7 @@ struct SimNetworkState : std::enable_shared_from_this<SimNetworkState> {
   std::map<HostPair, LinkFaults> faults;
   std::map<HostPair, absl::Time> busy_until;  // of links with a bandwidth
   std::set<HostPair> cuts;
-  Nic nic;                                         // of every host
+  Nic nic;                                         // of every host without its own
   std::map<std::string, SimNic> nics;              // by host; pointers to them stay valid
   std::map<std::string, SimTransport*> listeners;  // by address
   std::set<std::pair<std::uint64_t, SimTransport*>> transports;

@@ -79,6 +79,8 @@ class SimNetwork {
 
   // Sets the cards of all hosts, from now on.
   void SetNics(const Nic& nic);
+  // Sets that of one host, whatever all have.
+  void SetNic(const std::string& host_name, const Nic& nic);
   struct Traffic {  // what a host's card has sent and received so far, including greetings
     std::uint64_t frames_out = 0, bytes_out = 0;
     std::uint64_t frames_in = 0, bytes_in = 0;

@@ -243,6 +243,19 @@ TEST_F(SimNicTest, AMessageAloneTakesItsBytesOnceAndTheDelay) {
   EXPECT_NEAR(ArrivalsOf(1)[0], 100, 0.1);
 }
 
+TEST_F(SimNicTest, AHostMayHaveACardOfItsOwn) {
+  Connect(3);
+  const double us = Bytes();
+  SetNics(10e6, 10e6);
+  world_->network()->SetNic("host1", {.egress_bytes_per_second = 1e6});
+  std::vector<double> at = ArrivalsOf(1);
+  EXPECT_NEAR(at[0], 2 * us / 10 + 100, 0.1);  // of host2, whose first byte came second
+  EXPECT_NEAR(at[1], us + 100, 0.1);
+  world_->network()->SetNic("host0", {.ingress_bytes_per_second = 0.1e6});
+  at = ArrivalsOf(1);
+  EXPECT_NEAR(at[1] - at[0], 10 * us, 0.1);
+}
+
 TEST_F(SimNicTest, WhatACardSendsLeavesOneAfterTheOther) {
   Connect(2);
   const double us = Bytes();

@@ -9,6 +9,7 @@
 #include "benchmarks/lab/engine/sim_thread.h"
 #include "benchmarks/lab/engine/surroundings.h"
 #include "benchmarks/lab/engine/train.h"
+#include "benchmarks/lab/experiment/links.h"
 #include "runtime/base/status_macros.h"
 #include "tests/simulation/sim_cluster.h"
 #include "worker/client/client.h"
@@ -49,6 +50,12 @@ SimCluster::Setup SetupOf(const RunPlan& plan) {
   return setup;
 }
 
+van::Nic NicOf(double up_mbit, double down_mbit) {
+  constexpr double kBytesPerMbit = 1e6 / 8;
+  return {.egress_bytes_per_second = up_mbit * kBytesPerMbit,
+          .ingress_bytes_per_second = down_mbit * kBytesPerMbit};
+}
+
 class VirtualRun {
  public:
   VirtualRun(const RunPlan& plan, const Workload& workload)
@@ -56,9 +63,12 @@ class VirtualRun {
         cluster_(SetupOf(plan)),
         begin_(cluster_.world().Now()),
         records_(plan.workers) {
-    const double bytes_per_second = plan.link_mbit * 1e6 / 8;
-    cluster_.network().SetNics({.egress_bytes_per_second = bytes_per_second,
-                                .ingress_bytes_per_second = bytes_per_second});
+    cluster_.network().SetNics(NicOf(plan.link_mbit, plan.link_mbit));
+    const std::vector<WorkerLink> links = *ParseLinks(plan.links);
+    for (const WorkerLink& one : links) {
+      cluster_.network().SetNic(SimCluster::HostName(Role::kWorker, one.rank),
+                                NicOf(one.up_mbit, one.down_mbit));
+    }
     van::LinkFaults link;
     link.delay_min = link.delay_max = absl::Microseconds(plan.link_us);
     cluster_.network().SetFaults(link);

@@ -34,6 +34,7 @@ class Parser {
     experiment.title = experiment.name;
     LEEWAY_RETURN_IF_ERROR(ReadHead(&root, &experiment));
     const toml::node* const variants = root.get("variant");
+    const toml::node* const paper = root.get("paper");
     std::vector<RunPlan> plans = {RunPlan{}};
     LEEWAY_RETURN_IF_ERROR(Multiply(root, overrides, &plans));
     if (variants == nullptr) {
@@ -48,6 +49,7 @@ class Parser {
       const absl::Status valid = Validate(plan);
       if (!valid.ok()) return Wrong(nullptr, LabelOf(plan, Varying(experiment)), valid.message());
     }
+    if (paper != nullptr) LEEWAY_RETURN_IF_ERROR(ReadPaper(*paper, &experiment));
     return experiment;
   }
 
@@ -80,6 +82,29 @@ class Parser {
     return absl::OkStatus();
   }
 
+  absl::Status ReadPaper(const toml::node& paper, Experiment* experiment) const {
+    const toml::array* const list = paper.as_array();
+    if (list == nullptr) return Wrong(&paper, "paper", "is no table: write [[paper]]");
+    std::set<std::string> labels;
+    for (const RunPlan& plan : experiment->runs) labels.insert(LabelOf(plan, Varying(*experiment)));
+    for (const toml::node& one : *list) {
+      const toml::table* const table = one.as_table();
+      if (table == nullptr) return Wrong(&one, "paper", "is no table: write [[paper]]");
+      const auto setting = (*table)["setting"].value_exact<std::string>();
+      const auto says = (*table)["says"].value_exact<std::string>();
+      if (!setting.has_value() || !says.has_value() || table->size() != 2) {
+        return Wrong(&one, "paper", "has a `setting` and what it `says`, texts, and nothing else");
+      }
+      if (!labels.contains(*setting)) {
+        return Wrong(&one, "paper",
+                     absl::StrCat("there is no setting '", *setting, "': there are ",
+                                  absl::StrJoin(labels, "; ")));
+      }
+      experiment->paper[*setting] = *says;
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status AddVariants(const toml::node& variants, const Overrides& overrides,
                            const std::vector<RunPlan>& base, std::vector<RunPlan>* runs) const {
     const toml::array* const list = variants.as_array();
@@ -98,7 +123,7 @@ class Parser {
   absl::Status Multiply(const toml::table& table, const Overrides& overrides,
                         std::vector<RunPlan>* plans) const {
     for (const auto& [key, node] : table) {
-      if (key == "variant") continue;
+      if (key == "variant" || key == "paper") continue;
       const std::string name(key.str());
       const auto field = std::ranges::find_if(
           PlanFields(), [&](const PlanField& one) { return name == one.name; });
@@ -128,7 +153,7 @@ class Parser {
   }
 
   static std::string Unknown() {
-    std::vector<std::string> names = {"title", "about", "target", "variant"};
+    std::vector<std::string> names = {"title", "about", "target", "variant", "paper"};
     for (const PlanField& field : PlanFields()) names.push_back(field.name);
     return absl::StrCat("there is no such key: there are ", absl::StrJoin(names, ", "));
   }

@@ -8,12 +8,16 @@
 //     seed = [1, 2, 3]
 //     [[variant]]                       # optional: fields that go together; each makes a grid
 //     learning_rate = 0.1
+//     [[paper]]                         # optional: what was found of a setting elsewhere, and
+//     where setting = "ssp:8"                 # as the report names it: the values of the fields
+//     that vary says = "1.5 times as fast as BSP (Ho et al. 2013)"
 //
-// Fields are those of PlanFields (`leeway-lab fields`).
+// Fields are those of PlanFields (`leeway lab list`).
 #ifndef LEEWAY_BENCHMARKS_LAB_EXPERIMENT_EXPERIMENT_H_
 #define LEEWAY_BENCHMARKS_LAB_EXPERIMENT_EXPERIMENT_H_
 
 #include <cmath>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -26,8 +30,9 @@ struct Experiment {
   std::string name;  // of its file, without folder and ending
   std::string title;
   std::string about;
-  double target = std::nan("");  // none
-  std::vector<RunPlan> runs;     // seeds vary fastest
+  double target = std::nan("");              // none
+  std::vector<RunPlan> runs;                 // seeds vary fastest
+  std::map<std::string, std::string> paper;  // by label, what was found elsewhere
 };
 
 // What the command line says instead of the file.

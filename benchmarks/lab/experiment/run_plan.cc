@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "benchmarks/lab/experiment/links.h"
 #include "benchmarks/lab/experiment/straggler.h"
 #include "benchmarks/lab/workloads/registry.h"
 #include "runtime/base/status_macros.h"
@@ -69,6 +70,7 @@ const std::vector<PlanField>& PlanFields() {
       {"step_ms", &P::step_ms, 0, 1e6, "usual time of a step of `batch` samples; real: at least"},
       {"link_mbit", &P::link_mbit, 0, 1e6, "bandwidth of each node, each way; 0: unlimited"},
       {"link_us", &P::link_us, 0, 1e7, "one-way delay"},
+      {"links", &P::links, 0, 0, "other links of single workers: RANK:UP_MBIT:DOWN_MBIT+…"},
       {"updater", &P::updater, 0, 0, "NAME or NAME:PARAMETER=VALUE,…"},
       {"learning_rate", &P::learning_rate, 0, 1e6, "of the updater"},
       {"rate_falls", &P::rate_falls, 0, 0, "the rate falls linearly to 0 over the run"},
@@ -104,6 +106,18 @@ absl::Status Validate(const RunPlan& plan) {
   LEEWAY_RETURN_IF_ERROR(OneOf("workload", plan.workload, WorkloadNames()));
   LEEWAY_RETURN_IF_ERROR(OneOf("balance", plan.balance, {"even", "speed"}));
   LEEWAY_RETURN_IF_ERROR(Straggler::Parse(plan.straggler).status());
+  LEEWAY_ASSIGN_OR_RETURN(const std::vector<WorkerLink> links, ParseLinks(plan.links));
+  for (const WorkerLink& link : links) {
+    if (link.rank < plan.workers) continue;
+    return absl::InvalidArgumentError(absl::StrCat("links '", plan.links, "': there is no worker ",
+                                                   link.rank, " of ", plan.workers));
+  }
+  if (plan.engine == "real" && (plan.link_mbit > 0 || !links.empty())) {
+    return absl::InvalidArgumentError(
+        "link_mbit and links: the real engine uses the machine's links as they are; set link_mbit "
+        "= "
+        "0 and links = \"even\", or engine = \"virtual\"");
+  }
   // The whole description, so that what does not go together is said before anything is started.
   TableSpec table = TableSpec::Dense("w", {16});
   return TablesOf(plan, {table}).status();

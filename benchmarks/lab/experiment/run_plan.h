@@ -27,6 +27,7 @@ struct RunPlan {
   double step_ms = 20;
   double link_mbit = 0;
   double link_us = 50;
+  std::string links = "even";
   std::string updater = "sgd";
   double learning_rate = 0.1;
   bool rate_falls = false;

@@ -125,7 +125,9 @@ std::vector<std::string> SentencesOf(const Experiment& experiment, const std::st
     if (setting.dropped > 0) {
       absl::StrAppend(&sentence, "; ", setting.dropped, " parts of pushes were dropped");
     }
-    sentences.push_back(absl::StrCat(sentence, "."));
+    sentence += ".";
+    if (!setting.paper.empty()) absl::StrAppend(&sentence, " Elsewhere: ", setting.paper, ".");
+    sentences.push_back(std::move(sentence));
   }
   return sentences;
 }
@@ -184,6 +186,8 @@ Findings FindingsOf(const Experiment& experiment, const std::vector<RunResult>& 
     });
     findings.settings.push_back(SettingOf(experiment, label, runs, baseline->second));
     findings.settings.back().baseline = baseline->first;
+    const auto said = experiment.paper.find(label);
+    if (said != experiment.paper.end()) findings.settings.back().paper = said->second;
   }
   const std::string score = results.empty() ? "" : results.front().score_name;
   findings.sentences = SentencesOf(experiment, score, findings.settings);

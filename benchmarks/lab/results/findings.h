@@ -36,6 +36,7 @@ struct Setting {
   // Its time to the target divided by that of this one, over seeds that both have; NaN without a
   // target.
   Spread speedup;
+  std::string paper;  // what was found elsewhere; empty: the experiment does not say
 };
 
 struct Findings {

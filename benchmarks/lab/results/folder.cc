@@ -31,23 +31,33 @@ absl::StatusOr<ResultFolder> ResultFolder::Make(const std::string& path) {
   return ResultFolder(path);
 }
 
-absl::StatusOr<ResultFolder> ResultFolder::Open(const std::string& path) {
-  ResultFolder folder(path);
-  LEEWAY_RETURN_IF_ERROR(folder.ExperimentText().status());
-  return folder;
-}
-
 std::string ResultFolder::FileOf(const RunPlan& plan) const {
   const std::uint64_t hash = runtime::StableHash(ToJson(plan).dump());
   return absl::StrCat(path_, "/runs/", absl::Hex(hash, absl::kZeroPad16), ".json");
 }
 
-absl::Status ResultFolder::KeepExperiment(const std::string& text) const {
-  return WriteFile(path_ + "/experiment.toml", text);
+absl::Status ResultFolder::KeepExperiment(const Experiment& experiment,
+                                          const std::string& text) const {
+  LEEWAY_RETURN_IF_ERROR(WriteFile(path_ + "/experiment.toml", text));
+  nlohmann::ordered_json plans = nlohmann::ordered_json::array();
+  for (const RunPlan& plan : experiment.runs) plans.push_back(ToJson(plan));
+  return WriteFile(path_ + "/plans.json", plans.dump() + "\n");
 }
 
-absl::StatusOr<std::string> ResultFolder::ExperimentText() const {
-  return ReadFile(path_ + "/experiment.toml");
+absl::StatusOr<Experiment> ResultFolder::LoadExperiment() const {
+  const std::string file = path_ + "/experiment.toml";
+  LEEWAY_ASSIGN_OR_RETURN(const std::string text, ReadFile(file));
+  LEEWAY_ASSIGN_OR_RETURN(Experiment experiment, ParseExperiment(file, text, {}));
+  LEEWAY_ASSIGN_OR_RETURN(const std::string plans, ReadFile(path_ + "/plans.json"));
+  const nlohmann::json json = nlohmann::json::parse(plans, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_array()) {
+    return absl::DataLossError(absl::StrCat(path_, "/plans.json is damaged: `run` writes it anew"));
+  }
+  experiment.runs.clear();
+  for (const nlohmann::json& one : json) {
+    LEEWAY_ASSIGN_OR_RETURN(experiment.runs.emplace_back(), PlanFromJson(one));
+  }
+  return experiment;
 }
 
 std::optional<RunResult> ResultFolder::Load(const RunPlan& plan) const {

@@ -2,6 +2,7 @@
 // and the report at its end.
 //
 //     experiment.toml   the experiment as it was read
+//     plans.json        its runs, as the command line has changed them
 //     runs/HASH.json    one finished run; HASH is of its plan, so that a run is found again
 //     results.json      all of them
 //     results.csv       one row a run
@@ -24,15 +25,15 @@ class ResultFolder {
  public:
   // Makes the folder, if it is not there.
   static absl::StatusOr<ResultFolder> Make(const std::string& path);
-  // NOT_FOUND: there is no experiment in it.
-  static absl::StatusOr<ResultFolder> Open(const std::string& path);
+  // For LoadExperiment, which says whether there is one.
+  static ResultFolder Open(const std::string& path) { return ResultFolder(path); }
 
   const std::string& path() const { return path_; }
   std::string FileOf(const RunPlan& plan) const;
 
-  // FAILED_PRECONDITION: the folder has another experiment.
-  absl::Status KeepExperiment(const std::string& text) const;
-  absl::StatusOr<std::string> ExperimentText() const;
+  // `text`: what the experiment was read from.
+  absl::Status KeepExperiment(const Experiment& experiment, const std::string& text) const;
+  absl::StatusOr<Experiment> LoadExperiment() const;
 
   // nullopt: it has not been run, or has failed.
   std::optional<RunResult> Load(const RunPlan& plan) const;

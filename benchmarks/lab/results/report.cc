@@ -30,6 +30,7 @@ Json ToJson(const Setting& setting) {
           {"bytes", ToJson(setting.bytes)},
           {"speedup", ToJson(setting.speedup)},
           {"baseline", setting.baseline},
+          {"paper", setting.paper},
           {"computing", setting.computing},
           {"communicating", setting.communicating},
           {"waiting", setting.waiting},

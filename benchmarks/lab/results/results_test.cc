@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "benchmarks/lab/results/comparison.h"
 #include "benchmarks/lab/results/csv.h"
 #include "benchmarks/lab/results/findings.h"
 #include "benchmarks/lab/results/folder.h"
@@ -71,6 +72,10 @@ TEST(Findings, CompareSettingsOverSeeds) {
   EXPECT_EQ(findings.settings[1].clock_staleness, 0.5);
   EXPECT_EQ(findings.settings[1].clock_staleness_max, 2u);
   EXPECT_THAT(findings.sentences[1], HasSubstr("bsp takes 2.5"));
+  EXPECT_THAT(findings.sentences[1], Not(HasSubstr("Elsewhere")));
+  Experiment experiment = ExperimentOf(results);
+  experiment.paper["asp"] = "3 times as fast";
+  EXPECT_THAT(FindingsOf(experiment, results).sentences[1], HasSubstr("Elsewhere: 3 times"));
   EXPECT_THAT(findings.limits, Contains(HasSubstr("fewer than three seeds")));
 }
 
@@ -106,6 +111,41 @@ TEST(ResultFolder, KeepsFinishedRuns) {
   // One that was cut off in the middle is run again.
   ASSERT_TRUE(WriteFile(folder->FileOf(result.plan), "{\"plan\": {").ok());
   EXPECT_FALSE(folder->Load(result.plan).has_value());
+}
+
+TEST(ResultFolder, KeepsTheRunsThatTheCommandLineHasChosen) {
+  const runtime::TempFolder temporary;
+  const auto folder = ResultFolder::Make(temporary.path() + "/out");
+  ASSERT_TRUE(folder.ok()) << folder.status();
+  EXPECT_EQ(folder->LoadExperiment().status().code(), absl::StatusCode::kNotFound);
+  const std::string text = "title = \"a title\"\npolicy = [\"bsp\", \"asp\"]\nseed = [1, 2]\n";
+  const auto experiment = ParseExperiment("one.toml", text, {.engine = "real", .seeds = 1});
+  ASSERT_TRUE(experiment.ok()) << experiment.status();
+  ASSERT_TRUE(folder->KeepExperiment(*experiment, text).ok());
+  const auto loaded = folder->LoadExperiment();
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ(loaded->title, "a title");
+  EXPECT_EQ(loaded->runs, experiment->runs);
+  ASSERT_TRUE(WriteFile(folder->path() + "/plans.json", "[{").ok());
+  EXPECT_EQ(folder->LoadExperiment().status().code(), absl::StatusCode::kDataLoss);
+}
+
+TEST(Comparison, SetsSettingsBesideEachOther) {
+  const auto compared = [](const char* name, const std::vector<RunResult>& results) {
+    return Compared{.name = name,
+                    .has_target = true,
+                    .has_score = true,
+                    .findings = FindingsOf(ExperimentOf(results), results)};
+  };
+  const Compared first = compared("first", {ResultOf("bsp", 1, 4), ResultOf("asp", 1, 2)});
+  const Compared same = compared("same", {ResultOf("asp", 1, 2.2), ResultOf("bsp", 1, 4)});
+  const auto text = ComparisonOf({first, same});
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_THAT(*text, AllOf(HasSubstr("s to target (same)"), HasSubstr("1.1 times as long"),
+                           HasSubstr("(asp)"), HasSubstr("the same order")));
+  const Compared other = compared("other", {ResultOf("asp", 1, 5), ResultOf("bsp", 1, 4)});
+  EXPECT_THAT(*ComparisonOf({first, other}), HasSubstr("another order"));
+  EXPECT_FALSE(ComparisonOf({first, compared("none", {ResultOf("ssp:1", 1, 4)})}).ok());
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Workloads on Fashion-MNIST (Xiao et al., 2017): a linear classifier and an MLP.
+// Workloads on Fashion-MNIST (Xiao et al., 2017): a linear classifier, an MLP and a small CNN.
 #ifndef LEEWAY_BENCHMARKS_LAB_WORKLOADS_FASHION_H_
 #define LEEWAY_BENCHMARKS_LAB_WORKLOADS_FASHION_H_
 
@@ -10,7 +10,7 @@
 
 namespace leeway::lab {
 
-// `model`: "softmax" or "mlp". NOT_FOUND: the data set is not installed; names its package.
+// `model`: as MakeModel has them. NOT_FOUND: the data set is not installed; names its package.
 absl::StatusOr<std::unique_ptr<Workload>> NewFashion(const std::string& model, std::uint64_t seed);
 
 }  // namespace leeway::lab

@@ -1,8 +1,9 @@
-// NewWorkload makes a workload by its name.
+// The workloads that runs may name.
 #ifndef LEEWAY_BENCHMARKS_LAB_WORKLOADS_REGISTRY_H_
 #define LEEWAY_BENCHMARKS_LAB_WORKLOADS_REGISTRY_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,6 +12,11 @@
 #include "benchmarks/lab/workloads/workload.h"
 
 namespace leeway::lab {
+
+using WorkloadMaker = std::function<absl::StatusOr<std::unique_ptr<Workload>>(std::uint64_t seed)>;
+
+// Adds a workload of the program's own. ALREADY_EXISTS: the name is taken.
+absl::Status AddWorkload(std::string name, WorkloadMaker maker);
 
 std::vector<std::string> WorkloadNames();
 

@@ -3,7 +3,8 @@
 //
 // One object a process. Its functions are called by several threads at once, one a worker, each
 // with a Step of its own; so they change nothing but that. A new workload derives from this and is
-// named in workloads/registry.cc; one of a user's own program is passed to RunLab (lab.h).
+// named in workloads/registry.cc; one of a user's own program is passed to RunLab (lab.h), as
+// examples/my_workload does.
 #ifndef LEEWAY_BENCHMARKS_LAB_WORKLOADS_WORKLOAD_H_
 #define LEEWAY_BENCHMARKS_LAB_WORKLOADS_WORKLOAD_H_
 
