@@ -104,7 +104,7 @@ TEST(FolderTest, OneWithoutManifestIsNone) {
   EXPECT_EQ((*found)[1].manifest.status().code(), absl::StatusCode::kNotFound);
 }
 
-TEST(FolderTest, WhatAFailedOneLeftIsSweptAway) {
+TEST(FolderTest, RemainsOfAFailedOneAreSweptAway) {
   runtime::SimFileSystem files(1);
   ASSERT_TRUE(StartCheckpoint(&files, PathOf(1)).ok());
   ASSERT_TRUE(WriteShard(&files, 1).ok());
@@ -112,7 +112,7 @@ TEST(FolderTest, WhatAFailedOneLeftIsSweptAway) {
   EXPECT_THAT(*files.List(PathOf(1)), IsEmpty());
 }
 
-TEST(FolderTest, WhatOthersPutThereStays) {
+TEST(FolderTest, FilesOfOthersStay) {
   runtime::SimFileSystem files(1);
   Save(&files, 1);
   ASSERT_TRUE(files.Create(JoinPath(PathOf(1), "notes.txt")).ok());
@@ -147,7 +147,7 @@ TEST(FolderTest, LinksAreNotFollowed) {
 }
 
 // Permissions are not asked of a superuser, so that a link to itself is what cannot be looked into.
-TEST(FolderTest, WhatCannotBeReadIsNotTakenForNothing) {
+TEST(FolderTest, AFileThatCannotBeReadIsAnError) {
   runtime::FileSystem* const files = runtime::RealFileSystem();
   const runtime::TempFolder temp_folder;
   const std::string& root = temp_folder.path();

@@ -91,7 +91,7 @@ absl::Status ParseEdited(absl::string_view from, absl::string_view to) {
       .status();
 }
 
-TEST(ManifestTest, WhatCannotBeIsRefused) {
+TEST(ManifestTest, ImpossibleValuesAreRefused) {
   const std::pair<absl::string_view, absl::string_view> kEdits[] = {
       {"\"clock\":41", "\"clock\":-1"},
       {"\"clock\":41", "\"clock\":\"41\""},

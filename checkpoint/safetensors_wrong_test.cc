@@ -106,7 +106,7 @@ TEST(SafetensorsWrongTest, DeepNestingTakesNoStack) {
             absl::StatusCode::kDataLoss);
 }
 
-TEST(SafetensorsWrongTest, WhatIsRightIsTaken) {
+TEST(SafetensorsWrongTest, CorrectFilesAreTaken) {
   EXPECT_TRUE(Open(FileOf("{}", 0)).ok());
   EXPECT_TRUE(Open(FileOf("{}      ", 0)).ok());
   const char kHeader[] = R"({"t":{"dtype":"F32","shape":[2,3],"data_offsets":[2,26]},)"

@@ -29,7 +29,7 @@ TEST(CodecCost, ALossyCodecHasToSaveMoreThanHalf) {
   EXPECT_EQ(Choose({80, 75, 3}, 0), 2u);
 }
 
-TEST(CodecCost, WhatIsChosenIsKeptUntilSomethingIsClearlyBetter) {
+TEST(CodecCost, TheChosenOneIsKeptUntilAnotherIsClearlyBetter) {
   EXPECT_EQ(Choose({80, 75, 30}, 2), 2u);  // saves too little to be chosen, but enough to stay
   EXPECT_EQ(Choose({80, 75, 60}, 2), 1u);
   EXPECT_EQ(Choose({80, 70, 60}, 0), 0u);

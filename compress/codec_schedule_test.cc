@@ -48,7 +48,7 @@ TEST(CodecSchedule, AClockHasTheCodecThatWasDecidedForIt) {
   EXPECT_EQ(schedule.KnownAt(25).since, 20u);
 }
 
-TEST(CodecSchedule, WhoComesLateLearnsWhatWasBefore) {
+TEST(CodecSchedule, ALatecomerLearnsTheSwitchesBefore) {
   CodecSchedule schedule;
   schedule.Follow(Switch(7, 3, 1, 50, true));
   EXPECT_EQ(schedule.At(49), 3u);

@@ -73,7 +73,7 @@ TEST(Momentum, ACodecWithItsOwnKeepsIt) {
               HasSubstr("codec dgc: momentum is 1"));
 }
 
-TEST(Momentum, WhatIsWrongIsSaidInOneLine) {
+TEST(Momentum, MistakesAreSaidInOneLine) {
   const std::pair<const char*, const char*> wrong[] = {
       {"onebit,momentum=1", "codec onebit: momentum is 1, may be from 0 to "},
       {"onebit,momentum=-0.1", "codec onebit: momentum is -0.1"},

@@ -52,7 +52,7 @@ TEST(CodecRegistry, AUsersCodecIsFoundByItsName) {
 }
 
 // The default implementations agree with the codec's Encode and Decode.
-TEST(CodecRegistry, WhatAUsersCodecDoesNotSayFollowsFromTheRest) {
+TEST(CodecRegistry, DefaultsOfAUsersCodecFollowFromTheRest) {
   const Ones ones;
   const CodecShape shape{.elements = 3, .columns = 3};
   EXPECT_TRUE(ones.Check({}, shape).ok());

@@ -302,13 +302,13 @@ TEST_F(MembershipTest, OneThatTakesConnectionsAndSaysNothingGivesNoAnswer) {
                                      HasSubstr("takes connections but does not answer")));
 }
 
-TEST(NotReachedAt, WhatThisProcessLacksIsNotTheSchedulersFault) {
+TEST(NotReachedAt, ALackOfThisProcessIsNotTheSchedulersFault) {
   EXPECT_EQ(NotReachedAt(absl::DeadlineExceededError("x")), "no scheduler at");
   EXPECT_EQ(NotReachedAt(absl::ResourceExhaustedError("out of file descriptors")),
             "cannot connect to the scheduler at");
 }
 
-TEST_F(MembershipTest, WhatTheSchedulerWaitsForIsNamedAfterTheDeadline) {
+TEST_F(MembershipTest, AfterTheDeadlineTheNodesThatAreMissingAreNamed) {
   config_.connect_timeout = absl::Seconds(30);
   StartScheduler();
   scheduler_->answer_joins = false;
@@ -335,7 +335,7 @@ TEST_F(MembershipTest, AnUnknownHostNameIsAskedForUntilTheDeadline) {
   EXPECT_THAT(Text(overs_[0]), AllOf(HasSubstr("LEEWAY_SCHEDULER"), HasSubstr("nowhere.invalid")));
 }
 
-TEST_F(MembershipTest, WhoIsNoSchedulerIsNotJoined) {
+TEST_F(MembershipTest, APeerThatIsNoSchedulerIsNotJoined) {
   StartScheduler(Role::kServer);
   StartNode(Role::kWorker);
   ASSERT_TRUE(RunUntil([&] { return !overs_.empty(); }, absl::Seconds(1)));
@@ -407,7 +407,7 @@ TEST_F(MembershipTest, ANodeThatWasGivenUpLearnsItAndEnds) {
 
 // ---- other messages ----
 
-TEST_F(MembershipTest, WhatIsForTheRoleIsHandedOnAndNothingElse) {
+TEST_F(MembershipTest, OnlyMessagesForTheRoleAreHandedOn) {
   Join(Role::kWorker);
   scheduler_->Say(proto::TableReply{.request = 1, .result = absl::NotFoundError("none")});
   scheduler_->Say(proto::BarrierRelease{.name = "b", .number = 1});

@@ -316,7 +316,7 @@ std::vector<std::string> TakeProgram(std::vector<std::string>* arguments) {
 }
 
 // The parser reports a missing command even if an unknown one is given.
-std::string WhatIsWrong(const CLI::App& app, const CLI::ParseError& error) {
+std::string MistakeText(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<std::string> unknown = app.remaining();
   if (!app.get_subcommands().empty() || unknown.empty()) return error.what();
   return absl::StrCat("there is no command '", unknown.front(), "'");
@@ -342,7 +342,7 @@ std::string OneLine(std::string text) {
 }
 
 int UsageError(const CLI::App& app, const CLI::ParseError& error) {
-  std::fprintf(stderr, "leeway: %s (see %s --help)\n", OneLine(WhatIsWrong(app, error)).c_str(),
+  std::fprintf(stderr, "leeway: %s (see %s --help)\n", OneLine(MistakeText(app, error)).c_str(),
                CommandOf(app).c_str());
   return kUsageError;
 }

@@ -113,7 +113,7 @@ TEST(CliTest, DrainAndRebalanceSayWhatIsWrong) {
 }
 
 // Refused in one line, before anything connects: nothing listens at the address.
-TEST(CliTest, WhatNoSchedulerUnderstandsIsNotSent) {
+TEST(CliTest, ValuesThatNoSchedulerUnderstandsAreNotSent) {
   const std::string nowhere = "127.0.0.1:1";
   ExpectComplaint({"table", "a\nb", "--scheduler", nowhere}, 1, "argument 1 of table is \"a\\nb\"");
   ExpectComplaint({"table", "w", "--scheduler", nowhere, "--set", "consistency=\xff"}, 1,

@@ -69,7 +69,7 @@ TEST(SendPacerTest, AWireThatHasBecomeSlowGetsLessAgain) {
 
 // Single messages go into the transport's buffers at once, which says nothing about the wire's
 // rate.
-TEST(SendPacerTest, WhoHasNeverHadToWaitGetsNoMore) {
+TEST(SendPacerTest, AWorkerThatNeverWaitedGetsNoMore) {
   SendPacer ahead;
   absl::Time now = absl::UnixEpoch();
   for (int i = 0; i < 100; ++i) {

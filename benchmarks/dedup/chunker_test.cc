@@ -50,7 +50,7 @@ TEST(Chunker, ChunksHaveWholeFloatsAndTheSizesThatWereAskedFor) {
   EXPECT_LT(mean, kAverage * 1.5);
 }
 
-TEST(Chunker, WhatIsInsertedMovesOnlyTheCutsBesideIt) {
+TEST(Chunker, AnInsertionMovesOnlyTheCutsBesideIt) {
   const auto before = Random(1 << 16, 1);
   auto after = before;
   const auto more = Random(20, 2);

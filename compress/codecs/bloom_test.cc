@@ -117,7 +117,7 @@ TEST(Bloom, RowsHaveTheirOwnFilters) {
   }
 }
 
-TEST(Bloom, WhatDoesNotAddUpIsRefused) {
+TEST(Bloom, InconsistentCountsAreRefused) {
   const auto codec = MakeCodec("bloom")->codec;
   std::vector<float> values(40);
   values[3] = -8;

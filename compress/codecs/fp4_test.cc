@@ -37,7 +37,7 @@ TEST(Fp4Codec, RoundsToTheNearestPower) {
               ElementsAre(1, 0x1p-6f, 0x1p-6f, -0x1p-6f, 0, 0));
 }
 
-TEST(Fp4Codec, WhatIsLostIsShorterThanWhatWasPushed) {
+TEST(Fp4Codec, TheLossIsShorterThanThePush) {
   std::vector<float> values;
   for (int i = 0; i < 1000; ++i) values.push_back(std::sin(static_cast<float>(i * i)));
   const std::vector<float> decoded = ThereAndBack(values);

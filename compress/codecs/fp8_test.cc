@@ -98,7 +98,7 @@ TEST(Fp8Codec, EachGroupAndEachSeparateRowHasItsScale) {
               ElementsAre(0, 15, 0, 127, 121, 0x7e, 0x38, 0x7e, 0x68));
 }
 
-TEST(Fp8Codec, WhatNoEncoderWritesIsRefused) {
+TEST(Fp8Codec, BytesThatNoEncoderWritesAreRefused) {
   const auto codec = Fp8Of("fp8");
   const CodecShape shape{.elements = 2};
   const auto error = [&](const std::vector<int>& bytes) {

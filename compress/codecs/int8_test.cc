@@ -124,7 +124,7 @@ TEST(Int8Codec, StochasticRoundingIsRightInTheMean) {
   EXPECT_NEAR(mean, 0.3, 0.01);  // five deviations
 }
 
-TEST(Int8Codec, WhatNoEncoderWritesIsRefused) {
+TEST(Int8Codec, BytesThatNoEncoderWritesAreRefused) {
   const auto codec = Int8Of("int8");
   const CodecShape shape{.elements = 20};
   const std::vector<std::byte> good = Int8Bytes(*codec, std::vector<float>(20, 1.0f), shape);

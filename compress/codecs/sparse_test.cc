@@ -140,7 +140,7 @@ TEST(SparseCodec, NothingRemainsForErrorFeedback) {
   EXPECT_THAT(carried, testing::Each(0.0f));
 }
 
-TEST(SparseCodec, WhatIsMalformedIsRefused) {
+TEST(SparseCodec, MalformedBytesAreRefused) {
   const auto codec = SparseCodec();
   const CodecShape shape{.dtype = DType::kInt32, .elements = 10};
   const auto error = [&](const std::vector<int>& numbers, const CodecShape& of) {

@@ -72,7 +72,7 @@ TEST(ZstdCodec, EveryTypeComesBackBitByBit) {
   }
 }
 
-TEST(ZstdCodec, WhatDoesNotCompressIsStored) {
+TEST(ZstdCodec, IncompressibleBytesAreStored) {
   for (const DType dtype : kZstdTypes) {
     const CodecShape shape{.dtype = dtype, .elements = kZstdBlock + 5};
     std::vector<std::byte> values(shape.elements * SizeOf(dtype));

@@ -24,7 +24,7 @@ TEST(CodecText, IsTakenApart) {
   EXPECT_THAT(keys_alone->options, ElementsAre(Pair("momentum", "0.9"), Pair("nesterov", "1")));
 }
 
-TEST(CodecText, WhatIsWrongWithItIsSaid) {
+TEST(CodecText, MistakesAreSaid) {
   const std::pair<const char*, const char*> wrong[] = {{"", "has no name"},
                                                        {":4", "has no name"},
                                                        {"topk:", "ends with ':'"},

@@ -138,7 +138,7 @@ TEST(SparseMessage, ValuesBeyondHalvesSaturate) {
   EXPECT_THAT(carried, testing::ElementsAre(1e30f, 0.1f - 0.0999755859375f, 5.0f));
 }
 
-TEST(SparseMessage, WhatDoesNotAddUpIsRefused) {
+TEST(SparseMessage, InconsistentCountsAreRefused) {
   std::vector<float> values(100);
   values[10] = 1;
   values[97] = -2;

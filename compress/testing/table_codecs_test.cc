@@ -44,7 +44,7 @@ TEST(TableCodecs, TheSameCodecMayBeThereWithSeveralOptions) {
   EXPECT_NE(codecs->choices[0].id, codecs->choices[1].id);
 }
 
-TEST(TableCodecs, WhatCannotBeIsRefused) {
+TEST(TableCodecs, ImpossibleValuesAreRefused) {
   EXPECT_THAT(Complaint(Spec("auto", {})),
               HasSubstr("codec auto chooses from codecs, which is empty"));
   EXPECT_THAT(Complaint(Spec("none", {"onebit", "zip"})), HasSubstr("no codec named 'zip'"));

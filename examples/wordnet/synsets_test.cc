@@ -103,7 +103,7 @@ TEST_F(SynsetsTest, AFolderInsteadOfAFileIsRefused) {
   EXPECT_EQ(LoadSynsets(folder_, {"noun"}).status().code(), absl::StatusCode::kPermissionDenied);
 }
 
-TEST_F(SynsetsTest, WhatIsWrongIsToldWithFileAndLine) {
+TEST_F(SynsetsTest, MistakesAreToldWithFileAndLine) {
   const std::string at = Offset(kFirst);
   EXPECT_THAT(
       ErrorOf(Offset(kFirst + 1) + " 03 n 01 a 0 000 | g\n"),

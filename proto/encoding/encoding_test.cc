@@ -173,7 +173,7 @@ class SharedBytes final : public runtime::BufferOwner {
   bool may_change() const override { return true; }
 };
 
-TEST(CodecTest, WhatIsReliedUponIsCopiedWhereItsSenderCouldChangeIt) {
+TEST(CodecTest, FieldsReliedUponAreCopiedWhereTheirSenderCouldChangeThem) {
   Request request{.id = {.sequence = 1}, .table = 1, .kind = TableKind::kRagged};
   request.keys = 2;
   request.elements = 3;
@@ -191,7 +191,7 @@ TEST(CodecTest, WhatIsReliedUponIsCopiedWhereItsSenderCouldChangeIt) {
   EXPECT_EQ(payload[2].data(), reinterpret_cast<const std::byte*>(values)) << "only values";
 }
 
-TEST(CodecTest, WhatSomebodyWillParseIsCopiedWhereItsSenderCouldChangeIt) {
+TEST(CodecTest, BytesToBeParsedAreCopiedWhereTheirSenderCouldChangeThem) {
   char json[] = "{}";
   for (const AnyMessage& message :
        {AnyMessage(Call{.request = 1, .handler = "h"}), AnyMessage(StatusReply{.request = 1})}) {

@@ -28,7 +28,7 @@ TEST(ChainTest, HeadsComeFirstAndJoiningReplicasAreNoMembers) {
   EXPECT_THAT(ChainOf(kMap, 3).joining, ElementsAre(kD, kE));
 }
 
-TEST(ChainTest, WhatIsLostOrUnknownHasNoMembers) {
+TEST(ChainTest, LostAndUnknownShardsHaveNoMembers) {
   for (const std::uint32_t shard : {2u, 5u, ~0u}) {
     EXPECT_EQ(ChainOf(kMap, shard), Chain());
     EXPECT_EQ(PredecessorOf(kMap, shard, kA), std::nullopt);
@@ -58,7 +58,7 @@ TEST(ChainTest, EveryMemberButTheLastHasASuccessor) {
   EXPECT_EQ(SuccessorOf(kMap, 3, kB), std::nullopt);
 }
 
-TEST(ChainTest, WhoDoesNotKeepTheShardHasNoNeighbours) {
+TEST(ChainTest, AServerWithoutTheShardHasNoNeighbours) {
   EXPECT_EQ(PredecessorOf(kMap, 1, kC), std::nullopt);
   EXPECT_EQ(SuccessorOf(kMap, 1, kC), std::nullopt);
   constexpr ShardOwner kOtherThread{1, 0};  // of a server that does, by another thread

@@ -32,7 +32,7 @@ class ShardFileTest : public ::testing::Test {
   runtime::SimFileSystem files_{1};
 };
 
-TEST_F(ShardFileTest, WhatIsLoadedIsWhatWasSavedAndGoesOnAlike) {
+TEST_F(ShardFileTest, ALoadedShardEqualsTheSavedOneAndGoesOnAlike) {
   for (const std::uint32_t num_shards : {3u, 2u, 1u, 7u}) {
     TestModel model(3), loaded(num_shards);
     model.Push(1, 2000);
@@ -46,7 +46,7 @@ TEST_F(ShardFileTest, WhatIsLoadedIsWhatWasSavedAndGoesOnAlike) {
   }
 }
 
-TEST_F(ShardFileTest, WhatIsPushedMeanwhileIsNotInIt) {
+TEST_F(ShardFileTest, PushesMeanwhileAreNotInIt) {
   TestModel model(2), loaded(2), same(2);
   model.Push(1, 500);
   same.Push(1, 500);

@@ -47,7 +47,7 @@ class VerifyCheckpointTest : public ::testing::Test {
   runtime::SimFileSystem files_{1};
 };
 
-TEST_F(VerifyCheckpointTest, WhatIsRightIsTakenAndReadToItsEnd) {
+TEST_F(VerifyCheckpointTest, ACorrectOneIsTakenAndReadToItsEnd) {
   std::uint64_t last = 0, whole = 0;
   const auto chain =
       VerifyCheckpoint(&files_, SavedPath(2), [&](std::uint64_t done, std::uint64_t all) {

@@ -321,7 +321,7 @@ TEST(Refused, NanWhereTheTableSaysSo) {
   EXPECT_THAT(bench.PullNow(0, refuses, 0), Each(0));
 }
 
-TEST(Refused, WhatWouldWrapAroundWhereTheTableSaysSo) {
+TEST(Refused, ValuesThatWouldWrapAroundWhereTheTableSaysSo) {
   Bench bench;
   TableSpec spec = TableSpec::Dense("counts", {2}, DType::kInt64);
   spec.updater = {"add", {}};

@@ -383,7 +383,7 @@ TEST(Weights, AWorkerThatSaysItReadNewerValuesThanItWasSentIsRefused) {
   EXPECT_TRUE(bench.TakeReply(0).reply().result.ok());
 }
 
-TEST(Weights, WhatIsRememberedOfAWorkerIsBounded) {
+TEST(Weights, MemoryOfAWorkersReadingsIsBounded) {
   UpdatesSent sent;
   for (std::uint64_t block = 0; block <= kUpdatesSentMax; ++block) sent.Note(0, block, 5);
   sent.Note(0, 0, 4);  // an earlier answer, later
@@ -474,7 +474,7 @@ TEST(NonFinite, IsAnOverflowThatAWeightMakesOrAvoids) {
 // ---- delay compensation ----
 
 // The reply is encoded: what its worker has is what it decodes.
-TEST(DelayCompensatedTable, WhatAWorkerPulledIsKnownWhereRepliesAreEncoded) {
+TEST(DelayCompensatedTable, PulledValuesAreKnownWhereRepliesAreEncoded) {
   Bench bench({.num_workers = 2, .num_shards = 1});
   TableSpec spec = TableOf("asp,dc=1");
   spec.codec = "sparse";

@@ -82,7 +82,7 @@ TEST_F(DelayCompensationTest, TheMeanOfSquaresIsWithinTheLimit) {
 }
 
 // Where the square of a large double is infinite.
-TEST_F(DelayCompensationTest, WhatHasNotChangedIsNotCompensated) {
+TEST_F(DelayCompensationTest, UnchangedValuesAreNotCompensated) {
   compensation_.NotePulled(0, 1, 0, BufferOf<double>({1}));
   const auto same =
       compensation_.Compensate(0, 1, 0, Consistency::Parse("asp,dc=1").value(), DType::kFloat64,

@@ -651,7 +651,7 @@ TEST_F(ShardCutTest, HasWhatIsCollected) {
 }
 
 // Beside a table with a bound: with exactly the pushes of the clocks below the cut's.
-TEST_F(ShardCutTest, WhatIsCollectedGoesByClocksToo) {
+TEST_F(ShardCutTest, CollectedPushesGoByClocksToo) {
   Install(1, Consistency::Ssp(3));
   Install(2, Consistency::FedBuff(3));
   Join();

@@ -123,7 +123,7 @@ TEST_F(ShardPolicies, ANewHeadKnowsThatAClockHasClosed) {
 
 // Of a checkpoint, before a worker has opened the table: what is collected goes on being collected,
 // or is applied at once, and never twice.
-TEST_F(ShardPolicies, WhatIsCollectedOutlivesAnotherConsistency) {
+TEST_F(ShardPolicies, CollectedPushesOutliveAnotherConsistency) {
   struct Case {
     const char* before;
     const char* after;
@@ -166,7 +166,7 @@ TEST_F(ShardPolicies, WhatIsCollectedOutlivesAnotherConsistency) {
   }
 }
 
-TEST_F(ShardPolicies, WhatIsCollectedForAMeanIsDividedByItsNumber) {
+TEST_F(ShardPolicies, CollectedPushesOfAMeanAreDividedByTheirNumber) {
   const auto head = New("fedbuff:4", Aggregate::kMean);
   head->shard->BecomeHead(/*inherited=*/false);
   EXPECT_TRUE(head->Push(0, 0, 8).ok());
@@ -179,7 +179,7 @@ TEST_F(ShardPolicies, WhatIsCollectedForAMeanIsDividedByItsNumber) {
   EXPECT_EQ(head->value(), 6);
 }
 
-TEST_F(ShardPolicies, WhatAWorkerPulledIsForgottenWithIt) {
+TEST_F(ShardPolicies, PulledValuesAreForgottenWithTheirWorker) {
   const proto::WorkerEntry gone[] = {
       {.rank = 0, .incarnation = 100, .state = proto::WorkerState::kDead},
       {.rank = 0, .incarnation = 100, .state = proto::WorkerState::kLeft},
@@ -195,7 +195,7 @@ TEST_F(ShardPolicies, WhatAWorkerPulledIsForgottenWithIt) {
 }
 
 // Meanwhile another head has answered it.
-TEST_F(ShardPolicies, WhatAWorkerPulledIsForgottenByAHeadThatStepsDown) {
+TEST_F(ShardPolicies, AHeadThatStepsDownForgetsPulledValues) {
   const auto one = New("asp,dc=1");
   one->Pull(0);
   EXPECT_EQ(one->context.pulled.bytes, 4u);

@@ -102,7 +102,7 @@ TEST(Overflow, OfLongRowsOfIntegers) {
   EXPECT_TRUE(store->TakeOverflow());
 }
 
-TEST(Overflow, WhatIsStoredAsItIsNeverDoes) {
+TEST(Overflow, AssignedValuesNeverDo) {
   Shard store(WithUpdater(TableSpec::Dense("w", {kWidth}, DType::kInt64), "assign"));
   const auto push =
       PushOf<std::int64_t>(TableKind::kDense, std::numeric_limits<std::int64_t>::max());

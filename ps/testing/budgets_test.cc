@@ -81,7 +81,7 @@ TEST_F(EarlyRequests, OfTooManyRefusalsTheOldestAreNotTakenForSuccess) {
 
 // ---- pulls that wait for a clock ----
 
-TEST(PendingPullsTest, WhatTheyAreChargedIsGivenBack) {
+TEST(PendingPullsTest, TheirChargeIsGivenBack) {
   runtime::ByteBudget budget{.bytes_max = 1 << 20};
   PendingPulls pending(&budget);
   for (std::uint64_t sequence = 1; sequence <= 3; ++sequence) {

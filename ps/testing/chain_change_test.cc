@@ -128,7 +128,7 @@ TEST_P(ChainChange, AShardIsHandedOverUnderTraffic) {
   }
 }
 
-TEST_P(ChainChange, WhoeverDiesDuringAHandoverNothingIsLost) {
+TEST_P(ChainChange, NothingIsLostByADeathDuringAHandover) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     for (const std::uint32_t victim : {0u, 1u}) {
       SCOPED_TRACE(testing::Message() << "seed " << seed << ", server " << victim << " dies");
@@ -495,7 +495,7 @@ TEST(Handover, IsReportedNoLongerThanItLasts) {
 }
 
 // It knew that the worker had ended the clock, and has given away what was pushed in it.
-TEST(Handover, WhoLeadsAgainAwaitsWhatItHadBefore) {
+TEST(Handover, AHeadThatLeadsAgainAwaitsTheEntriesItHadBefore) {
   ChainBench bench({.servers = 2});
   const std::uint32_t table = bench.Install(Consistency::Bsp());
   bench.SetChain({0, 1});

@@ -115,7 +115,7 @@ TEST_F(MeanOfTheGone, CountsTheDeadWhoseRankAnotherHas) {
 
 // A replica that joins while a worker counts as dead knows what that worker has pushed: it may come
 // back, and send again what was not answered.
-TEST(TransferWithADeadWorker, WhatItSendsAgainCountsOnce) {
+TEST(TransferWithADeadWorker, ResentPushesCountOnce) {
   ChainBench bench({.servers = 2, .shards = 1});
   const std::uint32_t table = bench.Install(Consistency::Asp());
   bench.SetChain({0});

@@ -115,7 +115,7 @@ TEST_F(ChainLease, AChainOfOneNeedsNone) {
 }
 
 // A chain that shrinks to one answers what waited for the others.
-TEST_F(ChainLease, WhatWaitsIsAnsweredWhenTheOthersAreGone) {
+TEST_F(ChainLease, WaitingRequestsAreAnsweredWhenTheOthersAreGone) {
   Begin({0, 1});
   EndLease();
   CutBoth();

@@ -12,7 +12,7 @@ using ::testing::Each;
 constexpr std::uint64_t kBlockBytes = ChainBench::kBlock * sizeof(float);
 
 // A test in which any server gives up fails (ChainBench).
-TEST(ChainMemory, WhatTheHeadRefusesNoReplicaIsAskedToTake) {
+TEST(ChainMemory, NoReplicaIsAskedToTakeAPushThatTheHeadRefuses) {
   ChainBench bench({.servers = 2, .table_bytes_max = {2 * kBlockBytes, 0}});
   const std::uint32_t table = bench.Install(Consistency::Asp());
   bench.SetChain({0, 1});
@@ -39,7 +39,7 @@ TEST(ChainMemory, WhatTheHeadRefusesNoReplicaIsAskedToTake) {
   EXPECT_THAT(bench.worker(1).ValuesOf(read), Each(2));
 }
 
-TEST(ChainMemory, WhatTheHeadHasTakenAReplicaTakesBeyondItsOwnLimit) {
+TEST(ChainMemory, AReplicaTakesEveryPushOfTheHeadBeyondItsOwnLimit) {
   ChainBench bench({.servers = 2, .table_bytes_max = {0, kBlockBytes}});
   const std::uint32_t table = bench.Install(Consistency::Asp());
   bench.SetChain({0, 1});

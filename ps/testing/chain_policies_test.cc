@@ -37,7 +37,7 @@ TEST(ChainPolicies, ReplicasAreEqual) {
   }
 }
 
-TEST(ChainPolicies, WhatIsCollectedOutlivesTheHead) {
+TEST(ChainPolicies, CollectedPushesOutliveTheHead) {
   for (const char* policy : {"backup:2/2", "fedbuff:4"}) {
     SCOPED_TRACE(policy);
     ChainBench bench({.servers = 3, .replication = 2});
@@ -56,7 +56,7 @@ TEST(ChainPolicies, WhatIsCollectedOutlivesTheHead) {
   }
 }
 
-TEST(ChainPolicies, WhatIsCollectedMovesToANewReplica) {
+TEST(ChainPolicies, CollectedPushesMoveToANewReplica) {
   for (const char* policy : {"backup:2/2", "fedbuff:4", "fedbuff:4,weight=1/tau"}) {
     SCOPED_TRACE(policy);
     ChainBench bench({.servers = 2, .replication = 2});

@@ -98,7 +98,7 @@ std::uint64_t ReadersWaitingBytes(ChainBench& bench) {
       bench.thread(0).StatusJson())["replication"]["readers_waiting_bytes"];
 }
 
-TEST(Chain, WhatAReaderThatHasGoneWaitedForIsForgotten) {
+TEST(Chain, PullsOfAReaderThatHasGoneAreForgotten) {
   ChainBench bench({.servers = 2, .workers = 1});
   const std::uint32_t table = bench.Install(Consistency::Asp());
   const std::uint32_t reader = bench.AddReader();
@@ -172,7 +172,7 @@ TEST(Chain, SettingsHoldFromTheirClockOnInEveryReplica) {
   }
 }
 
-TEST(Chain, WhoWaitsForAReplicaThatTakesNothingIsToldItsName) {
+TEST(Chain, AWorkerIsToldTheNameOfTheReplicaItWaitsFor) {
   ChainBench bench({.servers = 2});
   const std::uint32_t table = bench.Install(Consistency::Asp());
   const std::uint32_t reader = bench.AddReader();

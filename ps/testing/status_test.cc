@@ -86,7 +86,7 @@ TEST_F(StatusTest, SaysWhoHoldsUpWhomAndSinceWhen) {
   EXPECT_THAT(Status()["waits"], IsEmpty());
 }
 
-TEST_F(StatusTest, WhoHoldsUpWhomIsLoggedOnceAMinute) {
+TEST_F(StatusTest, TheWorkerThatHoldsUpOthersIsLoggedOnceAMinute) {
   Straggler();
   EXPECT_THAT(LinesWithin(absl::Seconds(4.9)), IsEmpty());
   EXPECT_THAT(LinesWithin(absl::Seconds(2)),

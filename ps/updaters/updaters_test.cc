@@ -316,7 +316,7 @@ TYPED_TEST(FloatUpdaters, ARateOfZeroChangesNoValue) {
   }
 }
 
-TEST(Updater, WhatIsNotOverriddenDoesNothing) {
+TEST(Updater, FunctionsThatAreNotOverriddenDoNothing) {
   class Idle : public Updater {};
   const Idle idle;
   Values<float> floats(idle, {1});

@@ -39,7 +39,7 @@ TEST(ForkTest, AChildCountsOneMore) {
 }
 
 // The other end of a pipe sees the end of the parent's, though a child lives.
-TEST(ForkTest, WhatIsClosedInChildrenIsNothingThereAndItsNumberStaysInUse) {
+TEST(ForkTest, ADescriptorClosedInChildrenKeepsItsNumberInUse) {
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
   const UniqueFd reads(ends[0]);

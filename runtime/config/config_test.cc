@@ -300,7 +300,7 @@ struct Misfit {
   const char* error;
 };
 
-TEST(ConfigTest, WhatIsSetInCodeIsCheckedToo) {
+TEST(ConfigTest, SettingsInCodeAreCheckedToo) {
   const Misfit cases[] = {
       {[](Config* c) { c->role = Role::kUnknown; },
        "LEEWAY_ROLE is not set: set it to scheduler, server or worker"},

@@ -92,7 +92,7 @@ TEST_P(FileSystemTest, LargeFilesHaveWhatWasAppended) {
   EXPECT_EQ(files_->CreateLarge(At("no/folder")).status().code(), absl::StatusCode::kNotFound);
 }
 
-TEST_P(FileSystemTest, WhatIsWrittenIsRead) {
+TEST_P(FileSystemTest, WrittenBytesAreRead) {
   const std::string bytes("a\0b\xff\n", 5);
   Write("file", bytes);
   EXPECT_EQ(Contents("file"), bytes);

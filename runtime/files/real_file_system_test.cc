@@ -54,7 +54,7 @@ class RealFileSystemTest : public ::testing::Test {
 };
 
 // The pipe has no process at its other end, so opening it as a file would block for ever.
-TEST_F(RealFileSystemTest, WhatIsNoFileIsNeverOpened) {
+TEST_F(RealFileSystemTest, DevicesAndPipesAreNeverOpened) {
   const std::pair<std::string, std::string> others[] = {{At("pipe"), "a pipe"},
                                                         {At("socket"), "a socket"},
                                                         {"/dev/null", "a device"},

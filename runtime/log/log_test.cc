@@ -35,7 +35,7 @@ TEST_F(LogTest, WithoutANameThereIsNone) {
   EXPECT_THAT(Captured([] { LogError("no"); }), MatchesRegex("[^ ]+ error no\n"));
 }
 
-TEST_F(LogTest, WhatIsBelowTheLevelIsSilent) {
+TEST_F(LogTest, LinesBelowTheLevelAreSilent) {
   EXPECT_EQ(Captured([] { LogDebug("x"); }), "");
   SetLogLevel(LogLevel::kError);
   EXPECT_EQ(Captured([] { LogWarning("x"); }), "");

@@ -74,7 +74,7 @@ TEST_F(LogLimiterTest, AnEndlessFloodIsFewLines) {
   EXPECT_GE(lines, 30);
 }
 
-TEST_F(LogLimiterTest, WhatIsLeftIsToldAtTheEnd) {
+TEST_F(LogLimiterTest, SuppressedLinesAreCountedAtTheEnd) {
   Lines([&] { Flood("dropped", 0, 10); });
   world_.RunFor(absl::Seconds(1));
   EXPECT_THAT(Lines([&] { limiter_.reset(); }),

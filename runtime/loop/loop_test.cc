@@ -77,7 +77,7 @@ class LoopTest : public ::testing::TestWithParam<bool> {
   Loop* loop_ = nullptr;
 };
 
-TEST_P(LoopTest, WhatIsToRunBeforeTheSleepRuns) {
+TEST_P(LoopTest, TasksBeforeTheSleepRun) {
   TestEvent done;
   std::vector<std::string> order;
   loop_->Post([&] {

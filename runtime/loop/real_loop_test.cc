@@ -75,7 +75,7 @@ class BusyPolledSource final : public Source {
   const std::shared_ptr<FakeBusyPollSource> busy_poll_;
 };
 
-TEST(RealLoopTest, WhoSleepsSaysSoAndLooksOnceMore) {
+TEST(RealLoopTest, ALoopSaysThatItSleepsAndLooksOnceMore) {
   RealLoop loop(1);
   const auto busy_poll = std::make_shared<FakeBusyPollSource>();
   BusyPolledSource source(busy_poll);
@@ -92,7 +92,7 @@ TEST(RealLoopTest, WhoSleepsSaysSoAndLooksOnceMore) {
   loop.RemoveSource(&source);
 }
 
-TEST(RealLoopTest, WhoLooksForNewsIsEndedByAPost) {
+TEST(RealLoopTest, BusyPollingIsEndedByAPost) {
   if (AdaptiveBusyPoll::CoresOfThisProcess() < 2)
     GTEST_SKIP() << "nobody looks where there is one core";
   RealLoop loop(1);
@@ -116,7 +116,7 @@ TEST(RealLoopTest, WhoLooksForNewsIsEndedByAPost) {
 }
 
 // A thread that polls memory also sees readable descriptors.
-TEST(RealLoopTest, WhoLooksForNewsSeesDescriptorsToo) {
+TEST(RealLoopTest, BusyPollingSeesDescriptorsToo) {
   if (AdaptiveBusyPoll::CoresOfThisProcess() < 2)
     GTEST_SKIP() << "nobody looks where there is one core";
   RealLoop loop(1);

@@ -28,7 +28,7 @@ TEST(SharedByteBudgetTest, AFullQueueLeavesRoomForOthers) {
   EXPECT_LT(budget.bytes(), budget.bytes_max());
 }
 
-TEST(SharedByteBudgetTest, WhatIsReleasedIsThereAgain) {
+TEST(SharedByteBudgetTest, ReleasedBytesAreThereAgain) {
   SharedByteBudget budget(1000);
   EXPECT_EQ(Fill(&budget), 500u);
   EXPECT_EQ(Fill(&budget), 250u);

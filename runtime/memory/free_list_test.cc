@@ -27,7 +27,7 @@ TEST(FreeListTest, GivesOutNothingTwice) {
   }
 }
 
-TEST(FreeListTest, WhatIsGivenBackIsUsedAgain) {
+TEST(FreeListTest, FreedObjectsAreUsedAgain) {
   if (kSanitized) GTEST_SKIP() << "everything comes from the heap then";
   void* const first = List::Take();
   void* const second = List::Take();

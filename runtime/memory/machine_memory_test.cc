@@ -56,7 +56,7 @@ TEST_F(MachineMemoryTest, Version1) {
   EXPECT_EQ(Bytes(), 500u);
 }
 
-TEST_F(MachineMemoryTest, WhatMakesNoSenseLimitsNothing) {
+TEST_F(MachineMemoryTest, SenselessLimitsLimitNothing) {
   Write("proc/self/cgroup", "nonsense\n0::no-path\n:::\n\n0::/a");
   Write("sys/fs/cgroup/a/memory.max", "-5");
   Write("sys/fs/cgroup/memory.max", "");

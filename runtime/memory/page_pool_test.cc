@@ -58,7 +58,7 @@ TEST(PagePool, HalvesFillAPage) {
   EXPECT_EQ(pool.Allocate(PagePool::kHalfBytes), pieces[1]);
 }
 
-TEST(PagePool, WhatIsLeftOfAPageGoesToSmallerPieces) {
+TEST(PagePool, TheRestOfAPageGoesToSmallerPieces) {
   PagePool pool;
   for (int i = 0; i < 3; ++i) pool.Allocate(kPage / 4 - 1000);
   pool.Allocate(kPage / 4);

@@ -27,7 +27,7 @@ TEST(SharedMemoryTest, IsZeroedAlignedAndFoundByAnyOfItsBytes) {
   EXPECT_EQ(place->offset, 70u);
 }
 
-TEST(SharedMemoryTest, WhatIsNotAllInOneIsNotFound) {
+TEST(SharedMemoryTest, ARangeAcrossTwoSegmentsIsNotFound) {
   const auto memory = SharedMemory::New(kBytes).value();
   const int elsewhere = 0;
   EXPECT_FALSE(SharedMemory::Find(&elsewhere, sizeof(elsewhere)).has_value());
@@ -57,7 +57,7 @@ TEST(SharedMemoryTest, NobodyElseCanWriteOrShortenIt) {
   EXPECT_EQ(::pwrite(memory->fd(), "x", 1, 0), -1);
 }
 
-TEST(SharedMemoryTest, WhatIsWrittenAfterItIsDetachedOthersDoNotSee) {
+TEST(SharedMemoryTest, OthersDoNotSeeWritesAfterADetach) {
   const auto memory = SharedMemory::New(kBytes).value();
   const MemoryMapping other = MapToRead(memory->fd(), kBytes).value();
   std::memset(memory->data(), 'a', kBytes);

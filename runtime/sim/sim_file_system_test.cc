@@ -41,7 +41,7 @@ std::set<std::string> AfterCrash(const std::string& path, Prepare prepare) {
 
 using Outcomes = std::set<std::string>;
 
-TEST(SimFileSystemTest, WhatWasSyncedSurvives) {
+TEST(SimFileSystemTest, SyncedBytesSurvive) {
   EXPECT_EQ(AfterCrash("file",
                        [](FileSystem* files) {
                          auto file = CreateWith(files, "file", "abc");

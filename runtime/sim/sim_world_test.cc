@@ -231,7 +231,7 @@ TEST(SimWorldTest, HostsDrawTheirOwnNumbers) {
   EXPECT_NE(draw, other_a->Random());
 }
 
-TEST(SimWorldTest, WhatAHostDrawsDoesNotDependOnOtherHosts) {
+TEST(SimWorldTest, AHostsRandomNumbersDoNotDependOnOtherHosts) {
   SimWorld alone(1), crowded(1);
   const auto others = crowded.NewHost("other");
   others->Random();

@@ -429,7 +429,7 @@ TEST_F(RecoveryTest, ComingBackElsewhereItTellsTheServers) {
 }
 
 // It dies at the new address, which is in its state then, before a server has heard of it.
-TEST_F(RecoveryTest, WhatItCouldNotTellBeforeItDiedAgainIsToldAfterThat) {
+TEST_F(RecoveryTest, NewsThatItCouldNotTellBeforeItDiedAgainIsToldAfterThat) {
   Begin();
   const DataThreads threads(cluster_.get());
   cluster_->KillScheduler();

@@ -141,7 +141,7 @@ TEST_F(TableChangesTest, AServerThatIsBeingGivenTheTableIsAskedAgain) {
   EXPECT_THAT(changes_->entries(), SizeIs(1));
 }
 
-TEST_F(TableChangesTest, WhatShapesTheDataIsRefusedWithTheDifferenceAlone) {
+TEST_F(TableChangesTest, AnotherShapeIsRefusedWithTheDifferenceAlone) {
   TableSpec other = WithRate(0.25);
   other.shape = {9};
   Change(other);

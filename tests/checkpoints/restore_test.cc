@@ -131,7 +131,7 @@ TEST_F(RestoreTest, OntoMoreServersWithReplicasEveryValueAndEveryNextUpdateIsEqu
 }
 
 // A checkpoint that is saved when all workers have left is of the clock that they have reached.
-TEST_F(RestoreTest, WhatIsSavedAtTheEndIsWhereTheNextTrainingBegins) {
+TEST_F(RestoreTest, TheNextTrainingBeginsWithTheLastCheckpoint) {
   setup_.servers = 2;
   setup_.config.checkpoint_dir = folder_;
   setup_.config.checkpoint_at_end = true;

@@ -57,7 +57,7 @@ TEST_F(ExitCodesTest, TrainingThatEndsInOrder) {
   EXPECT_EQ(CodeOf(cluster.scheduler()), 0);
 }
 
-TEST_F(ExitCodesTest, WhatCannotBeUnderstood) {
+TEST_F(ExitCodesTest, ArgumentsThatCannotBeUnderstood) {
   EXPECT_EQ(RunToEnd({kLeeway, "server"}, {{"LEEWAY_SCHEDULER", "x"}}).code, 1);
   EXPECT_EQ(RunToEnd({kLeeway, "scheduler"}, {{"LEEWAY_NUM_SERVERS", "0"}}).code, 1);
   EXPECT_EQ(RunToEnd({kLeeway, "train", "--no-such-option"}).code, 2);

@@ -56,7 +56,7 @@ TEST_F(TrainOptionsTest, DataThatIsNotThere) {
   ExpectRefused("--data", "", 2, "empty");
 }
 
-TEST_F(TrainOptionsTest, WhatCannotBeWrittenIsFoundBeforeTraining) {
+TEST_F(TrainOptionsTest, AnUnwritableFileIsFoundBeforeTraining) {
   const std::string pipe = folder_ + "/pipe";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   for (const std::string option : {"--json", "--save"}) {

@@ -374,7 +374,7 @@ TEST(CompressedTables, GetNoCodecThatTheyMayNotHave) {
   ASSERT_TRUE(ran.ok()) << ran;
 }
 
-TEST(CompressedTables, WhatDoesNotComposeIsRefusedInOneLine) {
+TEST(CompressedTables, OptionsThatDoNotComposeAreRefusedInOneLine) {
   auto cluster = *LocalCluster::Start(LocalCluster::Setup());
   const absl::Status ran = cluster->RunWorkers([&](Worker* worker) {
     const auto refusal = [&](TableSpec spec, const std::string& codec,

@@ -64,7 +64,7 @@ struct Case {
 
 class RestoredPolicyTest : public testing::TestWithParam<Case> {};
 
-TEST_P(RestoredPolicyTest, WhatWasCollectedCountsOnce) {
+TEST_P(RestoredPolicyTest, CollectedPushesCountOnce) {
   const runtime::TempFolder folder;
   LocalCluster::Setup setup = NewSetup();
   setup.config.restore = Save(folder.path(), GetParam().before);
@@ -109,7 +109,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"backup:1/2", "backup:1/1,drop", 0, 0, 31},
                     Case{"bsp", "fedbuff:2", 0, 0, 12}));
 
-TEST(RestoredPolicyTest, WhatDoesNotGoTogetherIsRefused) {
+TEST(RestoredPolicyTest, SettingsThatDoNotGoTogetherAreRefused) {
   const runtime::TempFolder folder;
   LocalCluster::Setup setup = NewSetup();
   setup.config.restore = Save(folder.path(), "asp");

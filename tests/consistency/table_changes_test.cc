@@ -185,7 +185,7 @@ TEST(TableChangesTest, TheStatusShowsWhatATableHasBecome) {
   EXPECT_TRUE(ran.ok()) << ran;
 }
 
-TEST(TableChangesTest, WhatCannotBeIsRefusedAndChangesNothing) {
+TEST(TableChangesTest, AnImpossibleChangeIsRefusedAndChangesNothing) {
   auto cluster = Start(1);
   ASSERT_TRUE(cluster.ok()) << cluster.status();
   const absl::Status ran = (*cluster)->RunWorkers([&](Worker* worker) {

@@ -92,7 +92,7 @@ void Train(Worker* worker, const Consistency& consistency) {
   ExpectAll(pulled, all);
 }
 
-TEST_P(ExportedMemoryTest, WhatIsWrittenAfterATicketHasCompletedReachesNobody) {
+TEST_P(ExportedMemoryTest, WritesAfterATicketHasCompletedReachNobody) {
   constexpr int kServers = 2;
   const Cluster cluster(kServers, kWorkers, Shm(GetParam().replication));
   std::vector<std::thread> threads;

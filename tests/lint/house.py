@@ -120,6 +120,15 @@ def long_files(house):
             yield f"{name}: {lines} lines, {FILE_LINES_MAX} at most; it holds two ideas"
 
 
+def test_names(house):
+    """A test's name says a subject and what it does."""
+    begins = re.compile(r"^(?:TEST|TEST_F|TEST_P|TYPED_TEST)\(\s*\w+,\s*((?:Who|What)[A-Z]\w*)", re.M)
+    for name in house.code():
+        for match in begins.finditer(house.texts[name]):
+            yield (f"{name}:{line_of(house.texts[name], match.start())}: '{match.group(1)}': a test is "
+                   "named by its subject, not by Who or What")
+
+
 def wide_docs(house):
     for name in house.docs():
         # A row of a table cannot be wrapped.
@@ -372,7 +381,7 @@ def missing_names(house):
                     yield f"{name}:{number}: the code has no {word}"
 
 
-RULES = (unreadable_files, large_folders, long_files, wide_docs, broken_tables,
+RULES = (unreadable_files, large_folders, long_files, test_names, wide_docs, broken_tables,
          headers_without_comment, relative_includes, include_cycles, unnamed_targets, retired_words,
          missing_paths, missing_names)
 

@@ -49,6 +49,11 @@ class HouseTest(unittest.TestCase):
             found = self.violations(files | {"ps/a.cc": files["ps/a.cc"] + more})
             self.assertIn("ps/a.cc: 501 lines", found[0])
 
+    def test_a_test_is_named_by_its_subject(self):
+        text = "TEST(A, WhateverComes) {}\nTEST_P(A,\n       WhatIsWrongIsSaid) {}\nTEST_F(A, Whole) {}\n"
+        self.assertEqual(self.violations({"ps/a_test.cc": text}), [
+            "ps/a_test.cc:2: 'WhatIsWrongIsSaid': a test is named by its subject, not by Who or What"])
+
     def test_a_document_has_100_columns_at_most(self):
         table = "| a |\n|---|\n| " + "x" * 200 + " |\n"
         self.assertEqual(self.violations({"docs/x.md": "x" * 100 + "\n\n" + table}), [])

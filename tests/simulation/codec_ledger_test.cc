@@ -84,7 +84,7 @@ TEST_F(CodecLedgerTest, ADecisionDoesNotComeAfterPushesOfItsClocks) {
   EXPECT_THAT(Decide(2, kOnebit, kZstd, 20), HasSubstr("comes too late: worker 1 has pushed"));
 }
 
-TEST_F(CodecLedgerTest, WhoWasKilledIsNotAsked) {
+TEST_F(CodecLedgerTest, AKilledWorkerIsNotAsked) {
   EXPECT_EQ(Push(20, kNone), "");
   history_.lives[1].killed = 1;
   EXPECT_EQ(Decide(1, kNone, kOnebit, 8), "");

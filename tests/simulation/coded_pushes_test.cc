@@ -84,7 +84,7 @@ TEST_F(CodedPushesTest, ABlockIsPlainUnderALosslessCodecRightAfterALossyOne) {
   EXPECT_EQ(HearAsItIs(WithNonzero(kSmallBlock)).plain_under, kUnderNone);
 }
 
-TEST_F(CodedPushesTest, WhatWasKeptIsTheIncarnationsOwn) {
+TEST_F(CodedPushesTest, ResidualsBelongToTheirIncarnation) {
   HearEncoded(kOnebit, WithNonzero(kSmallBlock));
   EXPECT_EQ(HearAsItIs(WithNonzero(kSmallBlock), 78).plain_under, kUnderNone);
 }
@@ -95,7 +95,7 @@ TEST_F(CodedPushesTest, ALosslessPushTakesAlongWhatWasKept) {
   EXPECT_EQ(HearAsItIs(WithNonzero(kSmallBlock)).plain_under, kUnderNone);
 }
 
-TEST_F(CodedPushesTest, WhatIsSentAgainIsNotJudgedAgain) {
+TEST_F(CodedPushesTest, ResentPushesAreNotJudgedAgain) {
   const ps::Inbound push = Push(compress::kNoCodec, {AsItIs(WithNonzero(kGrows))});
   EXPECT_TRUE(pushes_.Hear(table(), push).fresh);
   const CodedPushes::Heard again = pushes_.Hear(table(), push);

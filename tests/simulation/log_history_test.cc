@@ -66,7 +66,7 @@ TEST_F(LogHistoryTest, ACommittedEntryStaysWhatItIs) {
   EXPECT_EQ(Violation(), "committed entries stay");
 }
 
-TEST_F(LogHistoryTest, WhatNobodyHasSentIsNotCommitted) {
+TEST_F(LogHistoryTest, EntriesThatNobodyHasSentAreNotCommitted) {
   Send("server0", Entry(1, 5));
   Commit(6);
   Send("server0", Entry(1, 6));

@@ -104,7 +104,7 @@ TEST_F(PushesKept, APushWhosePullFailedIsSentToTheNextHead) {
   }
 }
 
-TEST_F(PushesKept, WhoLeavesInOrderLeavesItsLastPushesThoughTheHeadDiesThen) {
+TEST_F(PushesKept, LastPushesOfAWorkerThatLeftStayThoughTheHeadDiesThen) {
   for (const bool head_dies : {false, true}) {
     SCOPED_TRACE(head_dies ? "the head dies" : "the head lives");
     StartAll(Base(2, 2, 2));

@@ -105,7 +105,7 @@ TEST_P(RestoreCheckerTest, OneThatIsRight) {
 }
 
 // A push that was delayed while a change of its table was being decided.
-TEST_P(RestoreCheckerTest, WhatLeftLaterThanWhatFollowsItIsSentAgainFirst) {
+TEST_P(RestoreCheckerTest, AMessageThatLeftAfterItsFollowerIsSentAgainFirst) {
   sent_ = SentPushes();
   for (const std::size_t number : {0, 2, 3, 1})
     sent_.Hear(van::Overheard("worker0", "", {}, MessageOf(number)));

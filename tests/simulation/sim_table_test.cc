@@ -45,7 +45,7 @@ TEST(SimTableTest, WithWeightsAnEvenDigitWasAppliedTwice) {
   }
 }
 
-TEST(SimTableTest, WhatNoPushLeadsToIsAllOnes) {
+TEST(SimTableTest, ValuesThatNoPushLeadsToAreAllOnes) {
   const SimTable table = TableOf(DType::kFloat64, 1);
   const std::vector<double> wrong = {0.5, -1, 1e300};
   for (const std::int64_t count :

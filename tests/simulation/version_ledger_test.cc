@@ -143,7 +143,7 @@ TEST_F(VersionLedgerTest, TheBlockItselfIsWellFormed) {
   EXPECT_THAT(ledger_.ItselfOf(table_, 0), IsEmpty());
 }
 
-TEST_F(VersionLedgerTest, WhatFailedOrNobodyAskedForSaysNothing) {
+TEST_F(VersionLedgerTest, FailedAndUnaskedRepliesSayNothing) {
   proto::Reply reply = Ask(0, 0);
   reply.result = absl::UnavailableError("gone");
   EXPECT_THAT(ledger_.OnAnswered(reply, {}), IsEmpty());

@@ -177,7 +177,7 @@ TEST(HistoryJudgeTest, APushIsAppliedTwice) {
   }
 }
 
-TEST(HistoryJudgeTest, WhatNobodyHasPushedIsThere) {
+TEST(HistoryJudgeTest, ValuesThatNobodyHasPushedAreThere) {
   History history = Healthy(Consistency::Asp());
   history.Read(0, 2, 50, {{{0, 0}, 1}, {{0, 1}, 1}, {{1, 0}, 1}, {{1, 1}, 1}, {{1, 2}, 1}});
   EXPECT_THAT(history.Violation(), HasSubstr("but was never made"));
@@ -256,7 +256,7 @@ TEST(HistoryJudgeTest, OfAPushThatFailedNothingIsPromised) {
   }
 }
 
-TEST(HistoryJudgeTest, WhatAKilledWorkerPushedInBspMayBeDiscarded) {
+TEST(HistoryJudgeTest, PushesOfAKilledWorkerMayBeDiscardedInBsp) {
   for (const bool alive : {false, true}) {
     History history = Healthy(Consistency::Bsp());
     history.Push(1, 2, 40, 41);
@@ -266,7 +266,7 @@ TEST(HistoryJudgeTest, WhatAKilledWorkerPushedInBspMayBeDiscarded) {
   }
 }
 
-TEST(HistoryJudgeTest, WhatItPushedInClocksThatItHadEndedIsThere) {
+TEST(HistoryJudgeTest, PushesInClocksThatItHadEndedAreThere) {
   for (const bool proven : {false, true}) {
     History history(Consistency::Bsp());
     history.Push(1, 0, 10, 11);
@@ -319,7 +319,7 @@ TEST(HistoryJudgeTest, SaysWhichHistoryMakesNoSense) {
   EXPECT_THAT(with(0, "told 1"), HasSubstr("line 7 of a history"));
 }
 
-TEST(HistoryJudgeTest, WhoWasNotKilledHasWritten) {
+TEST(HistoryJudgeTest, WorkersThatWereNotKilledHaveWritten) {
   History history(Consistency::Asp());
   history.Push(0, 0, 10);
   EXPECT_EQ(history.Violation(), "worker 1 has written no history");

@@ -131,7 +131,7 @@ TEST(DoctorTest, AClusterOfOneMachineIsNotBad) {
   EXPECT_EQ(DoctorCode(Findings(facts)), 0);
 }
 
-TEST(DoctorTest, WhatIsSetIsObeyed) {
+TEST(DoctorTest, SettingsAreObeyed) {
   for (const char* van : {"tcp", "zmq"}) {
     DoctorFacts facts = WithDevice();
     facts.config.van = van;

@@ -31,7 +31,7 @@ TEST(MoveProgress, ARebalanceIsDoneWhenAllAreAlike) {
   EXPECT_EQ(progress.text(), "2 shards on their way; servers have 10 to 30");
 }
 
-TEST(MoveProgress, WhatIsNoStatusSaysNothing) {
+TEST(MoveProgress, TextThatIsNoStatusSaysNothing) {
   MoveProgress progress = MoveProgress::OfRebalance();
   for (const char* text :
        {"", "{", "{}", "[]", R"({"shards": 3})", R"({"shards": {"servers": 1}})"}) {

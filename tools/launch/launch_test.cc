@@ -274,7 +274,7 @@ TEST(LaunchTest, AClusterThatOutlivesItsWorkersIsStoppedAndIsAFailure) {
   EXPECT_EQ(launcher.Wait(), 1);
 }
 
-TEST(LaunchTest, WhoServesIsAskedAgainOnceTheWorkHasEnded) {
+TEST(LaunchTest, ServersAreAskedAgainOnceTheWorkHasEnded) {
   Launcher launcher(
       {Script("server 0",
               "trap 'n=$((n + 1)); [ $n = 2 ] && echo twice && exit 0' TERM; echo $$; "
@@ -302,7 +302,7 @@ TEST(LaunchTest, PassesSignalsOn) {
   }
 }
 
-TEST(LaunchTest, WhoDoesNotListenIsKilled) {
+TEST(LaunchTest, AProcessThatDoesNotListenIsKilled) {
   Launcher launcher({Script("worker 0", kFamily)}, absl::Milliseconds(50));
   std::vector<Watched> family;
   for (const pid_t pid : launcher.Pids(3)) family.emplace_back(pid);
@@ -311,7 +311,7 @@ TEST(LaunchTest, WhoDoesNotListenIsKilled) {
   EXPECT_EQ(launcher.Wait(), 128 + SIGTERM);
 }
 
-TEST(LaunchTest, WhoIsLeftBehindByAWorkerIsKilled) {
+TEST(LaunchTest, ProcessesLeftBehindByAWorkerAreKilled) {
   Launcher launcher({Script("worker 0", "sleep 1000 & setsid sleep 1000 & echo $!")});
   const Watched left(launcher.Pids(1)[0]);
   EXPECT_TRUE(left.Ends());

@@ -89,7 +89,7 @@ TEST_F(MixedVanTest, ZeroMqIsForThoseWhoAskForIt) {
   EXPECT_THAT(Connect(NewFactory(With("zmq")), NewToolFactory(With("zmq"))), StartsWith("tcp://"));
 }
 
-TEST_F(MixedVanTest, WhoSpeaksAnotherProtocolOverTcpIsToldWhatToChange) {
+TEST_F(MixedVanTest, APeerOfAnotherProtocolOverTcpIsToldWhatToChange) {
   for (const auto& [server, worker] : {std::pair("zmq", "tcp"), std::pair("tcp", "zmq")}) {
     server_ = std::make_unique<Process>(NewFactory(With(server)), Role::kServer);
     worker_ = std::make_unique<Process>(NewFactory(With(worker)), Role::kWorker);

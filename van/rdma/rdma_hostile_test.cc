@@ -282,7 +282,7 @@ class RdmaHostileTest : public testing::Test {
   std::size_t members_ = 1;
 };
 
-TEST_F(RdmaHostileTest, WhatIsNoPacketEndsTheConnection) {
+TEST_F(RdmaHostileTest, BytesThatAreNoPacketEndTheConnection) {
   using enum RdmaPacketType;
   using PlaceKind = RdmaPlaceKind;
   const std::string prefix = PrefixText(Kind::kData, 2);

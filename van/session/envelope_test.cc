@@ -82,7 +82,7 @@ TEST(EnvelopeTest, AFullOneIsWithinTheLimits) {
   }
 }
 
-TEST(EnvelopeTest, WhatIsBrokenIsRefused) {
+TEST(EnvelopeTest, BrokenEnvelopesAreRefused) {
   const std::string whole = BodyOf({TextMessage("header", {"payload"}), TextMessage("m")});
   EXPECT_THAT(WhyNot(""), HasSubstr("it has 0 bytes"));
   EXPECT_THAT(WhyNot(std::string(proto::kEnvelopeBytesMax + 8, '\0')),
@@ -220,7 +220,7 @@ TEST_P(VanEnvelopeTest, ALargeMessageDoesNotOvertakeThem) {
   EXPECT_EQ(raw_->sizes, (std::vector<std::size_t>{2, 1}));
 }
 
-TEST_P(VanEnvelopeTest, WhoDoesNotKnowThemGetsNone) {
+TEST_P(VanEnvelopeTest, APeerThatDoesNotKnowThemGetsNone) {
   Connect(proto::kNoCapabilities);
   ExpectEachTravelsAlone();
 }

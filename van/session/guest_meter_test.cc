@@ -36,7 +36,7 @@ TEST(GuestMeterTest, NothingIsDoneUntilTheDebtIsPaid) {
   EXPECT_TRUE(meter.MayWork(now + debt / GuestMeter::kShare + absl::Milliseconds(1)));
 }
 
-TEST(GuestMeterTest, WhatMembersCostIsGivenBack) {
+TEST(GuestMeterTest, TheCostOfMembersIsGivenBack) {
   GuestMeter meter;
   const absl::Time now = absl::UnixEpoch() + absl::Hours(1);
   meter.Charge(2 * GuestMeter::kSaved, now);

@@ -247,7 +247,7 @@ TEST_F(ShmExportTest, WhenTheConnectionIsDroppedTheMemoryIsFreeAndTheOtherSideSe
   EXPECT_EQ(memory->data()[kArrayBytes - 1], std::byte{'b'});
 }
 
-TEST_F(ShmExportTest, WhatWasDetachedIsCopiedFromThenOn) {
+TEST_F(ShmExportTest, DetachedMemoryIsCopiedFromThenOn) {
   const auto memory = Filled('a');
   Send(Exporting(*memory));
   ASSERT_TRUE(RunUntilKept(1));
@@ -334,7 +334,7 @@ TEST(ShmExportKilled, AServerThatIsKilledGivesEverythingBack) {
   EXPECT_EQ(SharedMappings(), mappings);
 }
 
-TEST(ShmExportKilled, WhatAKilledWorkerExportedStaysReadable) {
+TEST(ShmExportKilled, ExportsOfAKilledWorkerStayReadable) {
   const int mappings = SharedMappings();
   const auto factory = NewShmFactory();
   runtime::RealLoop loop(1);

@@ -73,7 +73,7 @@ class ShmHostileTest : public testing::Test, protected ServerAndClient {
   ShmHostileTest() : ServerAndClient(NetKind::kShm) { StartServer(); }
 };
 
-TEST_F(ShmHostileTest, WhatIsNoRecordEndsTheConnection) {
+TEST_F(ShmHostileTest, BytesThatAreNoRecordEndTheConnection) {
   using enum ShmRecordType;
   using enum ShmPlaceKind;
   const std::vector<std::pair<const char*, std::function<void(ShmAttacker&)>>> cases = {
@@ -224,7 +224,7 @@ TEST_F(ShmHostileTest, WhatIsNoRecordEndsTheConnection) {
   ExpectClientUnharmed();
 }
 
-TEST_F(ShmHostileTest, WhatIsNoGreetingEndsTheConnection) {
+TEST_F(ShmHostileTest, BytesThatAreNoGreetingEndTheConnection) {
   const auto send = [](ShmAttacker& a, ShmGreeting greeting, std::vector<int> fds) {
     iovec bytes{&greeting, sizeof(greeting)};
     alignas(cmsghdr) char space[CMSG_SPACE(4 * sizeof(int))] = {};

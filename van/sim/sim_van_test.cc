@@ -256,7 +256,7 @@ TEST_F(SimNicTest, AHostMayHaveACardOfItsOwn) {
   EXPECT_NEAR(at[1] - at[0], 10 * us, 0.1);
 }
 
-TEST_F(SimNicTest, WhatACardSendsLeavesOneAfterTheOther) {
+TEST_F(SimNicTest, MessagesOfACardLeaveOneAfterTheOther) {
   Connect(2);
   const double us = Bytes();
   SetNics(1e6, 10e6);
@@ -288,7 +288,7 @@ TEST_F(SimVanTest, AKilledHostIsNoticedAndItsAddressIsFree) {
   EXPECT_TRUE(world_->RunUntil([&] { return worker_->recorder->IsUp(peer); }));
 }
 
-TEST_F(SimVanTest, WhoSpeaksToAClosedEndHearsOfIt) {
+TEST_F(SimVanTest, ASenderToAClosedEndHearsOfIt) {
   Connect();
   network().Cut("host0", "host1");  // the close of the connection never arrives
   server_->van->Disconnect(server_->recorder->ups[0].peer, absl::OkStatus());

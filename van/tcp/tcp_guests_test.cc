@@ -109,7 +109,7 @@ TEST_F(TcpGuestsTest, TakeTurns) {
   EXPECT_THAT(order, testing::Contains(modest_peer));
 }
 
-TEST_F(TcpGuestsTest, WhoIsAdmittedIsServedAsEverybodyElse) {
+TEST_F(TcpGuestsTest, AnAdmittedPeerIsServedAsEverybodyElse) {
   StartServer();
   MakeMessagesCost(absl::Milliseconds(1));
   const auto guest = NewGuest();
@@ -223,7 +223,7 @@ TEST_F(TcpGuestsTest, OnesThatHaveGoneCountNoMore) {
 }
 
 // Every process can learn a cluster's id and state it.
-TEST_F(TcpGuestsTest, WhoSaysTheClustersIdIsAGuestUntilTheOwnerKnowsIt) {
+TEST_F(TcpGuestsTest, APeerWithTheClustersIdIsAGuestUntilTheOwnerKnowsIt) {
   Limits limits;
   limits.guests_max = 3;
   StartServer(limits);

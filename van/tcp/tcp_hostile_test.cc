@@ -47,7 +47,7 @@ class TcpHostileTest : public testing::Test, protected ServerAndClient {
   }
 };
 
-TEST_F(TcpHostileTest, WhatIsNoGreetingEndsTheConnection) {
+TEST_F(TcpHostileTest, BytesThatAreNoGreetingEndTheConnection) {
   std::string newer = Greeting();
   newer[kTcpVersionAt] = kTcpVersion + 1;
   for (const std::string& bytes :
@@ -62,7 +62,7 @@ TEST_F(TcpHostileTest, WhatIsNoGreetingEndsTheConnection) {
   ExpectClientUnharmed();
 }
 
-TEST_F(TcpHostileTest, WhoeverComesAndGoesIsForgotten) {
+TEST_F(TcpHostileTest, PeersThatComeAndGoAreForgotten) {
   const int descriptors = OpenDescriptors();
   for (int i = 0; i < 200; ++i) {
     const TcpAttacker attacker(address_);
@@ -88,7 +88,7 @@ TEST_F(TcpHostileTest, AGreetingThatDoesNotComeHoldsNoPlaceForEver) {
   ExpectClientUnharmed();
 }
 
-TEST_F(TcpHostileTest, WhatComesByteByByteIsUnderstood) {
+TEST_F(TcpHostileTest, BytesThatComeOneByOneAreUnderstood) {
   const TcpAttacker slow(address_);
   const std::string bytes =
       Greeting() + HelloMessage() + Framed(Kind::kData, "m", {"abc", "", "d"}, 1000);
@@ -100,7 +100,7 @@ TEST_F(TcpHostileTest, WhatComesByteByByteIsUnderstood) {
   ExpectClientUnharmed();
 }
 
-TEST_F(TcpHostileTest, WhatIsNoMessageEndsTheConnection) {
+TEST_F(TcpHostileTest, BytesThatAreNoMessageEndTheConnection) {
   const std::uint32_t most = ~0u;
   const std::vector<std::pair<const char*, std::string>> cases = {
       {"2^32 - 1 bytes at first", Record(most, 0)},
@@ -130,7 +130,7 @@ TEST_F(TcpHostileTest, WhatIsNoMessageEndsTheConnection) {
 }
 
 // A peer that announces a large frame gets no memory for it before bytes of it have come.
-TEST_F(TcpHostileTest, WhatIsAnnouncedCostsNothingUntilItComes) {
+TEST_F(TcpHostileTest, AnAnnouncementCostsNothingUntilItsBytesCome) {
   const std::uint64_t before = ResidentBytes();
   std::vector<std::unique_ptr<TcpAttacker>> attackers;
   for (int i = 0; i < 16; ++i) {
@@ -181,7 +181,7 @@ TEST_F(TcpHostileTest, FramesTooManyAreCountedAndThrownAway) {
   ExpectClientUnharmed();
 }
 
-TEST_F(TcpHostileTest, WhoBreaksOffAnywhereIsGone) {
+TEST_F(TcpHostileTest, APeerThatBreaksOffAnywhereIsGone) {
   const std::string bytes = Greeting() + HelloMessage(kTestCluster) +
                             Framed(Kind::kData, "m", {std::string(1000, 'a'), "b"}, 2000) +
                             Framed(Kind::kData, "n", {std::string(300'000, 'c')}, 400'000);

@@ -92,7 +92,7 @@ TEST_P(VanFailuresTest, SendRefusesWhatIsOverALimit) {
 }
 
 // If the window lets one message pass at a time, the others wait.
-TEST_P(VanFailuresTest, WhatHasLeftTheQueueCountsInItNoMore) {
+TEST_P(VanFailuresTest, MessagesThatHaveLeftTheQueueCountInItNoMore) {
   StartServer();
   Limits limits;
   limits.send_window_bytes = 1000;
@@ -114,7 +114,7 @@ TEST_P(VanFailuresTest, WhatHasLeftTheQueueCountsInItNoMore) {
 }
 
 // Nothing is sent before the connection is up.
-TEST_P(VanFailuresTest, WhatWaitsForAPeerThatIsLostIsChargedNoMore) {
+TEST_P(VanFailuresTest, MessagesForALostPeerAreChargedNoMore) {
   StartServer();
   Limits limits;
   limits.send_queue = std::make_shared<runtime::SharedByteBudget>(100'000);

@@ -186,7 +186,7 @@ TEST_P(VanPostedReceiveTest, ManyAtOnceEachLieInTheirOwnPlace) {
   EXPECT_GE(worker_->van->counters().in_place_bytes, 64 * kFrame);
 }
 
-TEST_P(VanPostedReceiveTest, WhatIsOfAnotherLengthOrTokenLiesElsewhere) {
+TEST_P(VanPostedReceiveTest, PayloadsOfAnotherLengthOrTokenLieElsewhere) {
   const ReceiveHandle handle = worker_->van->PostReceive(peer_, 7, BytesOf(memory_));
   Ask();
   ASSERT_TRUE(Asked(1));

@@ -63,25 +63,25 @@ bool ZmqDialled::PollMonitor() {
   while (monitor_.Next(&event)) {
     any = true;
     if (data_source_ != nullptr) data_source_->Touch();
-    switch (event.what) {
-      case ZmqMonitor::What::kOpened:
+    switch (event.kind) {
+      case ZmqMonitor::Kind::kOpened:
         handshaken_ = true;
         break;
-      case ZmqMonitor::What::kDisconnected:
+      case ZmqMonitor::Kind::kDisconnected:
         lost_ = true;
         why_lost_ = opened_ ? "the connection broke" : kTookAndClosed;
         break;
-      case ZmqMonitor::What::kFailed:
+      case ZmqMonitor::Kind::kFailed:
         if (handshaken_) break;
         lost_ = true;
         if (why_lost_.empty()) why_lost_ = "connection refused";
         break;
-      case ZmqMonitor::What::kHandshakeFailed:
+      case ZmqMonitor::Kind::kHandshakeFailed:
         shared_->events->OnHandshakeFailed(address_, NoZmqHandshake());
         break;
-      case ZmqMonitor::What::kAccepted:
-      case ZmqMonitor::What::kStopped:
-      case ZmqMonitor::What::kOther:
+      case ZmqMonitor::Kind::kAccepted:
+      case ZmqMonitor::Kind::kStopped:
+      case ZmqMonitor::Kind::kOther:
         break;
     }
   }

@@ -170,9 +170,9 @@ bool ZmqListener::ReadMonitor() {
   while (alive && monitor_.Next(&event)) {
     any = true;
     if (data_source_ != nullptr) data_source_->Touch();
-    if (event.what == ZmqMonitor::What::kAccepted) {
+    if (event.kind == ZmqMonitor::Kind::kAccepted) {
       shared_->events->OnAccepted(Add(event.value));
-    } else if (event.what == ZmqMonitor::What::kDisconnected) {
+    } else if (event.kind == ZmqMonitor::Kind::kDisconnected) {
       const auto found = by_fd_.find(event.value);
       if (found != by_fd_.end()) Lose(found->second);
     }

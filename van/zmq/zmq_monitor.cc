@@ -15,24 +15,24 @@ constexpr int kWatched = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT
                          ZMQ_EVENT_MONITOR_STOPPED | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
                          ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
 
-ZmqMonitor::What WhatOf(std::uint16_t event) {
+ZmqMonitor::Kind KindOf(std::uint16_t event) {
   switch (event) {
     case ZMQ_EVENT_ACCEPTED:
-      return ZmqMonitor::What::kAccepted;
+      return ZmqMonitor::Kind::kAccepted;
     case ZMQ_EVENT_HANDSHAKE_SUCCEEDED:
-      return ZmqMonitor::What::kOpened;
+      return ZmqMonitor::Kind::kOpened;
     case ZMQ_EVENT_DISCONNECTED:
-      return ZmqMonitor::What::kDisconnected;
+      return ZmqMonitor::Kind::kDisconnected;
     case ZMQ_EVENT_CLOSED:
-      return ZmqMonitor::What::kFailed;
+      return ZmqMonitor::Kind::kFailed;
     case ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL:
     case ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL:
     case ZMQ_EVENT_HANDSHAKE_FAILED_AUTH:
-      return ZmqMonitor::What::kHandshakeFailed;
+      return ZmqMonitor::Kind::kHandshakeFailed;
     case ZMQ_EVENT_MONITOR_STOPPED:
-      return ZmqMonitor::What::kStopped;
+      return ZmqMonitor::Kind::kStopped;
     default:
-      return ZmqMonitor::What::kOther;
+      return ZmqMonitor::Kind::kOther;
   }
 }
 
@@ -64,8 +64,8 @@ void ZmqMonitor::AwaitClosed() {
   while (!closed && !stopped && Zmq().zmq_poll(&item, 1, kCloseWaitMs) > 0) {
     Event event;
     while (Next(&event)) {
-      closed = closed || event.what == What::kFailed;
-      stopped = stopped || event.what == What::kStopped;
+      closed = closed || event.kind == Kind::kFailed;
+      stopped = stopped || event.kind == Kind::kStopped;
     }
   }
   // While a socket lingers, ZeroMQ may send further events, and blocks if they are not read.
@@ -87,7 +87,7 @@ bool ZmqMonitor::Next(Event* event) {
   std::uint32_t value = 0;
   std::memcpy(&code, first, sizeof(code));
   std::memcpy(&value, first + sizeof(code), sizeof(value));
-  event->what = WhatOf(code);
+  event->kind = KindOf(code);
   event->value = static_cast<int>(value);
   return true;
 }

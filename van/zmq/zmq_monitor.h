@@ -19,7 +19,7 @@ inline absl::Status NoZmqHandshake() {
 
 class ZmqMonitor {
  public:
-  enum class What {
+  enum class Kind {
     kOpened,
     kAccepted,
     kHandshakeFailed,
@@ -29,7 +29,7 @@ class ZmqMonitor {
     kOther
   };
   struct Event {
-    What what = What::kOther;
+    Kind kind = Kind::kOther;
     int value = 0;  // of kAccepted and kDisconnected: the file descriptor
   };
 

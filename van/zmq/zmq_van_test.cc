@@ -210,7 +210,7 @@ TEST(ZmqShutdown, NeverHangsWhateverIsUnsent) {
 }
 
 // Sockets that have been idle for long are polled less often.
-TEST_F(ZmqVanTest, WhoHasLongBeenSilentIsHeard) {
+TEST_F(ZmqVanTest, APeerThatWasLongSilentIsHeard) {
   Node silent(world_.get(), IdentityOf(Role::kWorker, 4));
   const PeerId to_server = silent.ConnectTo(server_.get(), address_);
   for (int i = 0; i < 200; ++i) ExpectClientUnharmed();

@@ -218,7 +218,7 @@ TEST_F(RepliesTest, EachAcknowledgementThatCannotBeSentIsSaid) {
 }
 
 // Bytes that are charged while replies to one worker or two wait.
-TEST_F(RepliesTest, WhatWaitsForWorkersIsChargedToTheProcess) {
+TEST_F(RepliesTest, RepliesThatWaitForWorkersAreChargedToTheProcess) {
   const auto queue = std::make_shared<runtime::SharedByteBudget>(16 * kBlock);
   replies_.SetSendQueue(queue);
   std::uint64_t sequence = 0;
@@ -242,7 +242,7 @@ TEST_F(RepliesTest, WhatWaitsForWorkersIsChargedToTheProcess) {
   EXPECT_EQ(queue->bytes(), 0u);
 }
 
-TEST_F(RepliesTest, WhatIsSentIsChargedNoMore) {
+TEST_F(RepliesTest, ASentReplyIsChargedNoMore) {
   const auto queue = std::make_shared<runtime::SharedByteBudget>(64 * kBlock);
   replies_.SetSendQueue(queue);
   for (std::uint64_t sequence = 1; sequence <= 6; ++sequence) Add(kOne, sequence, 0);

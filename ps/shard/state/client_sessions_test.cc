@@ -50,7 +50,7 @@ TEST_F(ClientSessionsTest, WithoutHeldPushesNoOpenClockIsExported) {
   EXPECT_EQ(head[0].admitted_held, 4u);
 }
 
-TEST_F(ClientSessionsTest, WhatIsSaidOfAReplacedWorkerIsPassedOver) {
+TEST_F(ClientSessionsTest, StatementsAboutAReplacedWorkerArePassedOver) {
   sessions_.Of(kWorker).orders[kAtOnce].Admit(5);
   clocks_.Set(0, 101, proto::WorkerState::kAlive);
   sessions_.Replace(kWorker);

@@ -22,7 +22,7 @@ std::vector<SharedBytes> Several(BlockPool* pool, int number, std::size_t bytes 
   return several;
 }
 
-TEST(BlockPool, WhatIsLetGoOfIsUsedAgain) {
+TEST(BlockPool, ReleasedBlocksAreUsedAgain) {
   BlockPool pool;
   SharedBytes first = pool.New(kBlock);
   const std::byte* const place = first.data();
@@ -96,7 +96,7 @@ TEST(BlockPool, IsMadeReadyByPart) {
   EXPECT_EQ(pool.ready_bytes(), (30 + 15 + 10) * kBlock);
 }
 
-TEST(BlockPool, WhatIsInUseOutlivesIt) {
+TEST(BlockPool, BlocksInUseOutliveIt) {
   std::optional<BlockPool> pool(std::in_place);
   std::vector<SharedBytes> blocks = Several(&*pool, 3);
   const BlockPool::Refiller refiller = pool->refiller();

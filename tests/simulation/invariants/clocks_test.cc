@@ -60,7 +60,7 @@ TEST_F(SaidClocksTest, TicksOfAWorkerGrow) {
   EXPECT_THAT(Hear("worker1", Tick(7, 2)), HasSubstr("having begun at 2"));
 }
 
-TEST_F(SaidClocksTest, WhatAWorkerSaysOfItsClockGrows) {
+TEST_F(SaidClocksTest, AWorkersClockGrows) {
   EXPECT_EQ(Hear("worker1", proto::MapAck{.version = 1, .clock = 3}), "");
   EXPECT_THAT(Hear("worker1", proto::MapAck{.version = 2, .clock = 2}), HasSubstr("clock 2"));
 }
@@ -75,7 +75,7 @@ TEST_F(SaidClocksTest, RequestsAreNumberedByTheirClocks) {
   EXPECT_THAT(Hear("worker1", Pull(8, 5)), HasSubstr("request 9 of clock 4"));
 }
 
-TEST_F(SaidClocksTest, WhatIsStableGrowsInAnEpoch) {
+TEST_F(SaidClocksTest, TheStableClockGrowsInAnEpoch) {
   const auto ack = [](std::uint64_t stable, std::uint64_t epoch) {
     return proto::ClockAck{.clock = 9, .stable = stable, .epoch = epoch};
   };
@@ -160,7 +160,7 @@ TEST_F(ClosedClocksTest, AClockClosesOnce) {
   EXPECT_THAT(Close(1, 6, 3), HasSubstr("entry 5 has closed clock 3"));
 }
 
-TEST_F(ClosedClocksTest, WhatIsNotCommittedMayCloseAgainAtAnotherHead) {
+TEST_F(ClosedClocksTest, AnUncommittedClockMayCloseAgainAtAnotherHead) {
   EXPECT_EQ(Close(1, 5, 3), "");
   EXPECT_EQ(Close(2, 5, 3, {.rank = 0, .incarnation = 7, .clock = 4}, "server1"), "");
   EXPECT_EQ(closed_.ClosedIn(2), 0u);

@@ -366,7 +366,7 @@ TEST_F(FakeVerbsTest, MemoryThatIsNotRegisteredIsNotSent) {
   EXPECT_EQ(b_->NextKind(), EventKind::kDisconnected);
 }
 
-TEST_F(FakeVerbsTest, WhatIsPostedAfterAnErrorIsFlushedAndThePeerSendsInVain) {
+TEST_F(FakeVerbsTest, RequestsPostedAfterAnErrorAreFlushedAndThePeerSendsInVain) {
   Start();
   Memory from(a_->device(), 4), theirs(b_->device(), 4);
   fabric_.FailNext(Outcome::kOther);
@@ -432,7 +432,7 @@ TEST_F(FakeVerbsTest, PostComesAfterTheNewsOrAMessage) {
   EXPECT_TRUE(b_->Write(1, {}, 0, 0).ok());
 }
 
-TEST_F(FakeVerbsTest, WhatIsReusedBeforeItsCompletionIsCounted) {
+TEST_F(FakeVerbsTest, ReuseBeforeACompletionIsCounted) {
   Start();
   b_->PostReceives(3, 4);
   Memory from(a_->device(), 4), gone(a_->device(), 4);
@@ -808,7 +808,7 @@ TEST_F(FakeVerbsTest, ThreadsThatSleepLoseNoWakeUp) {
 
 using FakeVerbsDeathTest = FakeVerbsTest;
 
-TEST_F(FakeVerbsDeathTest, WhatOutlivesAVerbsIsNamed) {
+TEST_F(FakeVerbsDeathTest, ObjectsThatOutliveAVerbsAreNamed) {
   Start();
   auto kept = std::make_unique<Memory>(a_->device(), 4);
   EXPECT_DEATH(a_->verbs.reset(), "outlives its Verbs");

@@ -148,7 +148,7 @@ TEST_F(SystemVerbsTest, ACompletionWakesOnce) {
 
 // ---- what is not granted ----
 
-TEST_F(SystemVerbsTest, WhatIsDeregisteredIsNotWrittenTo) {
+TEST_F(SystemVerbsTest, DeregisteredMemoryIsNotWrittenTo) {
   Establish();
   ASSERT_FALSE(HasFatalFailure());
   Registered to(accepted_->device(), 4096, /*remote_write=*/true), from(dialled_->device(), 4096);

@@ -49,7 +49,7 @@ TEST_F(ShmArenaTest, NeverGivesMoreThanThereIs) {
   EXPECT_TRUE(arena.Allocate(64 * kUnit).has_value());
 }
 
-TEST_F(ShmArenaTest, WhatWasNeverShownIsTakenBack) {
+TEST_F(ShmArenaTest, RecordsThatWereNeverShownAreTakenBack) {
   ShmArena arena(10);
   const auto a = arena.Allocate(4 * kUnit), b = arena.Allocate(4 * kUnit);
   arena.Undo(*b);
