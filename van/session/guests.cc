@@ -71,17 +71,18 @@ void SessionVan::HoldGuest(Peer& peer) {
         peer.id, absl::ResourceExhaustedError("has not joined the cluster and asks for too much"));
   }
   peer.held = true;
-  held_guests_.push_back(peer.id);
+  held_guests_.emplace(peer.charged, ++guests_held_, peer.id);
   if (!guests_timer_.pending()) guests_timer_.SetAfter(meter_.Wait(loop_->Now()));
 }
 
 // Releases one guest at a time, because the messages that each has sent meanwhile are handled in
-// later tasks.
+// later tasks: the one that has caused least work, so that a tool or a new member does not wait
+// behind a thousand connections that ask again and again.
 void SessionVan::ReleaseGuests() {
   const absl::Duration wait = meter_.Wait(loop_->Now());
   while (wait == absl::ZeroDuration() && !held_guests_.empty()) {
-    Peer* const peer = Find(held_guests_.front());
-    held_guests_.pop_front();
+    Peer* const peer = Find(std::get<2>(*held_guests_.begin()));
+    held_guests_.erase(held_guests_.begin());
     if (peer == nullptr || !std::exchange(peer->held, false)) continue;
     transport_->Release(peer->conn);
     break;

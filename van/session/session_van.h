@@ -17,7 +17,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -201,7 +203,9 @@ class SessionVan final : public Van, private TransportEvents {
   absl::Time looked_for_stalls_;
   GuestMeter meter_;
   AcceptMeter accept_meter_;
-  std::deque<PeerId> held_guests_;  // in the order in which they are served
+  // In the order in which they are served: by what each has been charged, then as they were held.
+  std::set<std::tuple<absl::Duration, std::uint64_t, PeerId>> held_guests_;
+  std::uint64_t guests_held_ = 0;  // ever
   runtime::Timer guests_timer_;
   std::map<PeerId, Peer> peers_;  // ordered, so that every run says goodbye in the same order
   absl::flat_hash_map<ConnId, PeerId> by_conn_;

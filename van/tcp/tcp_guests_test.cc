@@ -109,6 +109,30 @@ TEST_F(TcpGuestsTest, TakeTurns) {
   EXPECT_THAT(order, testing::Contains(modest_peer));
 }
 
+// A tool or a new member is not behind all connections that ask again and again.
+TEST_F(TcpGuestsTest, ANewOneGoesBeforeThoseThatHaveAskedForMuch) {
+  StartServer();
+  MakeMessagesCost(absl::Milliseconds(1));
+  std::vector<PeerId> order;
+  server_->recorder->on_message = [&, inner = server_->recorder->on_message](PeerId peer,
+                                                                             Message message) {
+    if (peer != client_at_server_) order.push_back(peer);
+    inner(peer, std::move(message));
+  };
+  std::vector<std::unique_ptr<TcpAttacker>> greedy;
+  for (int i = 0; i < 20; ++i) {
+    greedy.push_back(NewGuest());
+    greedy.back()->Say(Messages(50));
+  }
+  ASSERT_TRUE(RunUntil([&] { return order.size() >= 40; }));
+  const auto newcomer = NewGuest();
+  const PeerId its_peer = LastPeer();
+  const std::size_t before = order.size();
+  newcomer->Say(Messages(1));
+  ASSERT_TRUE(RunUntil([&] { return testing::Value(order, testing::Contains(its_peer)); }));
+  EXPECT_LE(order.size() - before, 5u);
+}
+
 TEST_F(TcpGuestsTest, AnAdmittedPeerIsServedAsEverybodyElse) {
   StartServer();
   MakeMessagesCost(absl::Milliseconds(1));
