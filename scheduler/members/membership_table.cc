@@ -1,5 +1,7 @@
 #include "scheduler/members/membership_table.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -324,12 +326,19 @@ std::vector<const Node*> MembershipTable::Dead() const {
 
 // ---- readers ----
 
+std::size_t ReadersMax() {
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return kReadersMax;
+  return std::clamp<std::size_t>(files.rlim_cur / 4, 4, kReadersMax);
+}
+
 absl::StatusOr<Node*> Readers::Admit(const van::Identity& identity) {
   if (identity.incarnation == 0) return absl::InvalidArgumentError("its incarnation is 0");
-  if (readers_.size() >= kReadersMax) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("there are ", kReadersMax,
-                     " readers (LEEWAY_READ_ONLY) already, and there cannot be more at a time"));
+  if (readers_.size() >= most_) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "there are ", most_,
+        " readers (LEEWAY_READ_ONLY) already, and there cannot be more at a time",
+        most_ < kReadersMax ? " with the scheduler's limit of open files (ulimit -n)" : ""));
   }
   const std::uint32_t id = FreeId(identity);
   Node& node = readers_[id];

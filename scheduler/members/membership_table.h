@@ -69,7 +69,9 @@ struct Node {
 };
 absl::string_view Name(Node::State state);  // "alive", "left", "dead"
 
-inline constexpr std::size_t kReadersMax = 4096;  // at a time
+inline constexpr std::size_t kReadersMax = 4096;  // at a time, where there are files for so many
+// At most a quarter of the process's file descriptors: the others are for members and guests.
+std::size_t ReadersMax();
 // Their node ids are far from those of members, which count up from 2.
 inline constexpr std::uint32_t kFirstReaderNode = 1u << 31;
 
@@ -79,8 +81,10 @@ inline constexpr std::uint32_t kFirstReaderNode = 1u << 31;
 // it has forgotten joins again.
 class Readers {
  public:
+  explicit Readers(std::size_t most = ReadersMax()) : most_(most) {}
+
   // Takes in a reader that is not known. A reader that joins again after it was forgotten keeps its
-  // node id. RESOURCE_EXHAUSTED: there are kReadersMax.
+  // node id. RESOURCE_EXHAUSTED: there are as many as there may be.
   absl::StatusOr<Node*> Admit(const van::Identity& identity);
   // It has left, its connections are gone, or it was not heard for long.
   void Forget(std::uint32_t id);
@@ -94,6 +98,7 @@ class Readers {
  private:
   std::uint32_t FreeId(const van::Identity& identity) const;
 
+  const std::size_t most_;
   std::map<std::uint32_t, Node> readers_;       // by id
   std::map<std::uint64_t, std::uint32_t> ids_;  // by incarnation
 };
