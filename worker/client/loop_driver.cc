@@ -13,8 +13,13 @@ constexpr absl::Duration kIdle = absl::Milliseconds(1);
 // Calls of DoOneOfMany run what is ready once in so many.
 constexpr int kCallsATurn = 32;
 
-// The driver whose callbacks this thread is running.
-thread_local const LoopDriver* in_callback = nullptr;
+// The drivers whose callbacks this thread is running, the innermost first: a callback may use
+// another worker, whose callbacks then run within it.
+struct Running {
+  const LoopDriver* driver;
+  const Running* outer;
+};
+thread_local const Running* running = nullptr;
 
 }  // namespace
 
@@ -33,7 +38,12 @@ void LoopDriver::Stop() {
   if (helper_.joinable()) helper_.join();
 }
 
-bool LoopDriver::InCallback() const { return in_callback == this; }
+bool LoopDriver::InCallback() const {
+  for (const Running* one = running; one != nullptr; one = one->outer) {
+    if (one->driver == this) return true;
+  }
+  return false;
+}
 
 void LoopDriver::CallUnlocked(runtime::Task callback) { callbacks_.push_back(std::move(callback)); }
 
@@ -69,12 +79,13 @@ void LoopDriver::Turn(Lock& lock) {
   while (!callbacks_.empty() && !InCallback()) {
     std::vector<runtime::Task> callbacks = std::exchange(callbacks_, {});
     lock.unlock();
-    in_callback = this;
+    const Running here{this, running};
+    running = &here;
     for (runtime::Task& callback : callbacks) {
       callback();
       callback = nullptr;
     }
-    in_callback = nullptr;
+    running = here.outer;
     lock.lock();
     notified_ = true;
     while (loop_.RunReady()) {

@@ -26,6 +26,27 @@ class LoopDriverTest : public ::testing::Test {
   LoopDriver driver_{1};
 };
 
+// A callback uses another worker, whose callback runs within it.
+TEST_F(LoopDriverTest, ACallbackIsInAllDriversWhoseCallbacksItRunsIn) {
+  LoopDriver other(2);
+  bool inner = false, outer = false, waited = true;
+  driver_.Do([&] {
+    driver_.CallUnlocked([&] {
+      other.Do([&] {
+        other.CallUnlocked([&] {
+          inner = driver_.InCallback() && other.InCallback();
+          waited = driver_.WaitUntil([] { return true; });
+        });
+      });
+      outer = driver_.InCallback() && !other.InCallback();
+    });
+  });
+  EXPECT_TRUE(inner);
+  EXPECT_TRUE(outer);
+  EXPECT_FALSE(waited);
+  EXPECT_FALSE(driver_.InCallback());
+}
+
 TEST_F(LoopDriverTest, AWaitingThreadDrives) {
   bool done = false;
   std::thread::id driver;

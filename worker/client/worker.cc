@@ -22,8 +22,8 @@ Ticket NoTable(const Options& options) {
   return Ticket(std::move(operation));
 }
 
-Ticket Submit(const std::shared_ptr<worker::TableState>& state, worker::Access access,
-              Options options) {
+// Keeps the state: a callback that runs within this call may destroy the table and the worker.
+Ticket Submit(std::shared_ptr<worker::TableState> state, worker::Access access, Options options) {
   if (state == nullptr) return NoTable(options);
   access.table = state->info();
   access.copy = options.copy;
