@@ -70,8 +70,11 @@ void LogHistory::Hear(const van::Overheard& heard) {
   } else if (const auto* const sent = std::get_if<proto::Replicate>(&heard.message)) {
     if (IsOfEntry(sent->kind)) HearEntry(heard.from, *sent, DigestOf(*sent, heard.raw));
     const bool whole = IsOfEntry(sent->kind) && sent->kind != proto::LogEntryKind::kUpdate;
-    if (whole || sent->kind == proto::LogEntryKind::kTransferBegin) {
-      std::uint64_t& brought = logs_[sent->shard].brought[{heard.from, sent->stream}];
+    const bool begins = sent->kind == proto::LogEntryKind::kTransferBegin;
+    if (whole || begins) {
+      Log& log = logs_[sent->shard];
+      if (begins) log.in_states = std::max(log.in_states, sent->index);
+      std::uint64_t& brought = log.brought[{heard.from, sent->stream}];
       brought = std::max(brought, sent->index);
     }
   }
@@ -98,9 +101,16 @@ void LogHistory::HearEntry(const std::string& from, const proto::Replicate& sent
                         " in epoch ", sent.epoch, " (kind ", static_cast<int>(sent.kind), ")");
   };
   log.epoch = std::max(log.epoch, sent.epoch);
-  const bool is_new = log.entries[sent.index].insert(digest).second;
+  std::set<std::uint64_t>& contents = log.entries[sent.index];
+  const std::pair sender(from, sent.epoch);
+  if (contents.empty() && sent.index <= log.in_states) log.first_sent_by[sent.index] = sender;
+  const auto first_sent = log.first_sent_by.find(sent.index);
+  const bool was_in_states_alone =
+      first_sent != log.first_sent_by.end() && first_sent->second == sender;
+  const bool is_new = contents.insert(digest).second;
   // A deposed head that does not know it may send entries that will never be committed.
-  if (is_new && sent.index <= log.committed && sent.epoch >= log.committed_in) {
+  if (is_new && !was_in_states_alone && sent.index <= log.committed &&
+      sent.epoch >= log.committed_in) {
     checker_->Fail("committed entries stay", absl::StrCat(entry(), " what nobody had sent before ",
                                                           log.committed, " was committed"));
   }

@@ -3,9 +3,10 @@
 //
 // "committed entries stay": once the tail of a chain has acknowledged entry i, which it was sent,
 // as applied, every later message with entry i of that shard's log has a content that had been sent
-// as entry i before. So a new head that decides otherwise, or a replica that counts differently, is
-// found at once, and not only when the replicas are compared at the end of the run. "one head an
-// epoch": in one epoch all servers send the same entry i.
+// as entry i before; an entry that was in a state alone, because there was nobody to send it to,
+// has the content that is seen first. So a new head that decides otherwise, or a replica that
+// counts differently, is found at once, and not only when the replicas are compared at the end of
+// the run. "one head an epoch": in one epoch all servers send the same entry i.
 #ifndef LEEWAY_TESTS_SIMULATION_LOG_HISTORY_H_
 #define LEEWAY_TESTS_SIMULATION_LOG_HISTORY_H_
 
@@ -42,6 +43,9 @@ class LogHistory {
     std::uint64_t committed_in = 0;  // the newest epoch that was known when it was committed
     std::uint64_t epoch = 0;         // the newest epoch that is known now
     std::map<std::uint64_t, std::set<std::uint64_t>> entries;  // digests by index
+    std::uint64_t in_states = 0;  // the last entry of a state that was sent
+    // Of entries that had been in states alone: who sent them first, and in which epoch.
+    std::map<std::uint64_t, std::pair<std::string, std::uint64_t>> first_sent_by;
     // By sender and stream: the last entry that the stream has brought, by itself or in a state.
     std::map<std::pair<std::string, std::uint64_t>, std::uint64_t> brought;
     // By epoch and index; several messages may be one entry.

@@ -110,6 +110,23 @@ TEST_F(LogHistoryTest, AStateThatWasTransferredIsCommitted) {
   EXPECT_EQ(Violation(), "committed entries stay");
 }
 
+// A head that was alone had nobody to send it to. It goes on with an older stream.
+TEST_F(LogHistoryTest, AnEntryThatWasInAStateAloneIsWhatIsSentFirst) {
+  Send("server0", Entry(1, 4));
+  proto::Replicate begin = Entry(2, 6);
+  begin.kind = proto::LogEntryKind::kTransferBegin;
+  begin.stream = 2;
+  Send("server0", begin);
+  Commit(6, "server0", /*stream=*/2);
+  proto::Replicate part = Entry(2, 5);
+  part.kind = proto::LogEntryKind::kUpdate;
+  Send("server0", part);
+  Send("server0", Entry(2, 5));
+  EXPECT_EQ(Violation(), "");
+  Send("server1", Entry(3, 5, /*worker=*/1));
+  EXPECT_EQ(Violation(), "committed entries stay");
+}
+
 TEST_F(LogHistoryTest, ADeposedHeadMaySendWhatIsNeverCommitted) {
   Send("server2", Entry(2, 5));
   Commit(5, "server2");

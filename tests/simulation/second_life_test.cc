@@ -12,6 +12,7 @@
 #include "runtime/log/log.h"
 #include "runtime/memory/sanitized.h"
 #include "runtime/sim/sim_file_system.h"
+#include "tests/simulation/seed_runner.h"
 #include "tests/simulation/sim_cluster.h"
 #include "tests/simulation/simulation.h"
 
