@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "benchmarks/lab/workloads/registry.h"
+#include "runtime/memory/sanitized.h"
 
 namespace leeway::lab {
 namespace {
@@ -32,6 +33,7 @@ RunResult ResultFor(const RunPlan& plan) {
 }
 
 TEST(VirtualEngine, TheSamePlanGivesTheSameResultToTheBit) {
+  if (runtime::kSanitized) GTEST_SKIP() << "determinism is tested without sanitizers";
   for (const char* policy : {"bsp", "ssp:2", "asp", "backup:3/4,drop", "softsync:2,weight=1/tau"}) {
     const RunPlan plan = PlanOf(policy);
     const std::string first = ToJson(ResultFor(plan)).dump();
@@ -54,6 +56,7 @@ TEST(VirtualEngine, BspIsOneProcessWithABatchOfAll) {
 }
 
 TEST(VirtualEngine, TrainingComesNearTheOptimum) {
+  if (runtime::kSanitized) GTEST_SKIP() << "the other tests here run the same code";
   for (const char* policy : {"bsp", "ssp:2", "asp", "fedbuff:4", "softsync:2", "dssp:1-4"}) {
     RunPlan plan = PlanOf(policy);
     plan.epochs = 40;
@@ -99,6 +102,7 @@ TEST(VirtualEngine, EndsWhicheverWorkerIsFirst) {
 
 // Zhang et al., IJCAI 2016: the mean staleness of n-softsync is n, and hardly ever above 2n.
 TEST(VirtualEngine, SoftsyncHasTheStalenessOfItsPaper) {
+  if (runtime::kSanitized) GTEST_SKIP() << "the other tests here run the same code";
   for (const int n : {1, 5, 15, 30}) {
     RunPlan plan = PlanOf("");
     plan.policy = "softsync:" + std::to_string(n) + ",weight=table:1";
