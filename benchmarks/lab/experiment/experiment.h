@@ -8,9 +8,9 @@
 //     seed = [1, 2, 3]
 //     [[variant]]                       # optional: fields that go together; each makes a grid
 //     learning_rate = 0.1
-//     [[paper]]                         # optional: what was found of a setting elsewhere, and
-//     where setting = "ssp:8"                 # as the report names it: the values of the fields
-//     that vary says = "1.5 times as fast as BSP (Ho et al. 2013)"
+//     [[paper]]                         # optional: what was found of a setting elsewhere
+//     setting = "ssp:8"                 # its values of the fields that vary
+//     says = "1.5 times as fast as BSP (Ho et al. 2013)"
 //
 // Fields are those of PlanFields (`leeway lab list`).
 #ifndef LEEWAY_BENCHMARKS_LAB_EXPERIMENT_EXPERIMENT_H_

@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 
+#include "benchmarks/lab/workloads/step_rows.h"
 #include "runtime/base/random.h"
 
 namespace leeway::lab {
@@ -58,8 +59,7 @@ class Factorization final : public Workload {
       std::vector<std::uint64_t>& keys = step->keys[table];
       keys.clear();
       for (const std::uint32_t sample : samples) keys.push_back(KeyOf(ratings_[sample], table));
-      std::ranges::sort(keys);
-      keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+      KeepEachOnce(&keys);
     }
   }
 
@@ -85,10 +85,7 @@ class Factorization final : public Workload {
   }
 
   std::vector<std::vector<std::uint64_t>> rows_to_evaluate() const override {
-    std::vector<std::vector<std::uint64_t>> rows = {std::vector<std::uint64_t>(kUsers),
-                                                    std::vector<std::uint64_t>(kItems)};
-    for (std::vector<std::uint64_t>& keys : rows) std::iota(keys.begin(), keys.end(), 0u);
-    return rows;
+    return {FirstKeys(kUsers), FirstKeys(kItems)};
   }
 
   Evaluation Evaluate(const std::vector<std::vector<float>>& values, bool) const override {
@@ -109,9 +106,7 @@ class Factorization final : public Workload {
   }
   // Where the row begins in the step's values.
   static std::size_t PlaceOf(const Rating& rating, std::size_t table, const Step& step) {
-    const std::vector<std::uint64_t>& keys = step.keys[table];
-    const auto found = std::ranges::lower_bound(keys, KeyOf(rating, table));
-    return static_cast<std::size_t>(found - keys.begin()) * kRowWidth;
+    return RowOf(step.keys[table], KeyOf(rating, table)) * kRowWidth;
   }
 
   const std::uint64_t seed_;

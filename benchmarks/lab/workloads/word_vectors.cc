@@ -10,6 +10,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_split.h"
 #include "benchmarks/lab/workloads/glosses.h"
+#include "benchmarks/lab/workloads/step_rows.h"
 #include "runtime/base/random.h"
 #include "runtime/base/status_macros.h"
 
@@ -117,10 +118,7 @@ class WordVectors final : public Workload {
     for (std::size_t i = 0; i < kWordNegatives; ++i) {
       step->keys[kContextTable].push_back(Drawn(seed, kDrawn, i));
     }
-    for (std::vector<std::uint64_t>& keys : step->keys) {
-      std::ranges::sort(keys);
-      keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
-    }
+    for (std::vector<std::uint64_t>& keys : step->keys) KeepEachOnce(&keys);
   }
 
   double Gradient(std::span<const std::uint32_t> samples, std::uint64_t seed,
@@ -153,9 +151,7 @@ class WordVectors final : public Workload {
   }
 
   std::vector<std::vector<std::uint64_t>> rows_to_evaluate() const override {
-    std::vector<std::uint64_t> all(words_);
-    std::iota(all.begin(), all.end(), 0u);
-    return {all, all};
+    return {FirstKeys(words_), FirstKeys(words_)};
   }
 
   Evaluation Evaluate(const std::vector<std::vector<float>>& values, bool) const override {
@@ -183,8 +179,7 @@ class WordVectors final : public Workload {
   }
   // Where the row begins in the step's values.
   static std::size_t PlaceOf(const Step& step, std::size_t table, std::uint64_t key) {
-    const auto found = std::ranges::lower_bound(step.keys[table], key);
-    return static_cast<std::size_t>(found - step.keys[table].begin()) * kWordRowWidth;
+    return RowOf(step.keys[table], key) * kWordRowWidth;
   }
 
   const std::uint64_t seed_;

@@ -1,9 +1,9 @@
 #include "benchmarks/lab/workloads/wordnet.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
+#include "benchmarks/lab/workloads/step_rows.h"
 #include "examples/wordnet/complex_model.h"
 #include "examples/wordnet/graph.h"
 #include "examples/wordnet/ranking.h"
@@ -52,10 +52,8 @@ class Wordnet final : public Workload {
       relations.push_back(triple.relation);
     }
     for (std::size_t i = 0; i < kGraphNegatives; ++i) entities.push_back(NegativeOf(seed, i));
-    for (std::vector<std::uint64_t>* keys : {&entities, &relations}) {
-      std::ranges::sort(*keys);
-      keys->erase(std::unique(keys->begin(), keys->end()), keys->end());
-    }
+    KeepEachOnce(&entities);
+    KeepEachOnce(&relations);
   }
 
   double Gradient(std::span<const std::uint32_t> samples, std::uint64_t seed,
@@ -86,10 +84,7 @@ class Wordnet final : public Workload {
   }
 
   std::vector<std::vector<std::uint64_t>> rows_to_evaluate() const override {
-    std::vector<std::vector<std::uint64_t>> rows = {std::vector<std::uint64_t>(graph_.entities),
-                                                    std::vector<std::uint64_t>(graph_.relations)};
-    for (std::vector<std::uint64_t>& keys : rows) std::iota(keys.begin(), keys.end(), 0u);
-    return rows;
+    return {FirstKeys(graph_.entities), FirstKeys(graph_.relations)};
   }
 
   Evaluation Evaluate(const std::vector<std::vector<float>>& values, bool quick) const override {
@@ -105,7 +100,7 @@ class Wordnet final : public Workload {
     return runtime::RandomAt(seed, kNegativeEntities, i) % graph_.entities;
   }
   static std::uint32_t PlaceOf(const std::vector<std::uint64_t>& keys, std::uint64_t key) {
-    return static_cast<std::uint32_t>(std::ranges::lower_bound(keys, key) - keys.begin());
+    return static_cast<std::uint32_t>(RowOf(keys, key));
   }
 
   const std::uint64_t seed_;
