@@ -1,9 +1,10 @@
 #include "van/van.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
+#include <optional>
 #include <utility>
+
+#include "runtime/base/descriptors.h"
 
 namespace leeway::van {
 
@@ -20,10 +21,11 @@ Limits LimitsFrom(const Config& config, std::shared_ptr<runtime::SharedByteBudge
           ? std::move(send_queue)
           : std::make_shared<runtime::SharedByteBudget>(config.send_queue_bytes_max);
   // Most descriptors are reserved for members. A server has a van for each data thread.
-  if (rlimit files{}; ::getrlimit(RLIMIT_NOFILE, &files) == 0) {
-    const rlim_t vans = std::max<rlim_t>(config.server_threads, 1);
-    const rlim_t most = std::max<rlim_t>(files.rlim_cur / 4 / vans, 4);
-    limits.guests_max = static_cast<std::uint32_t>(std::min<rlim_t>(limits.guests_max, most));
+  if (const std::optional<std::uint64_t> files = runtime::DescriptorsMax()) {
+    const std::uint64_t vans = std::max<std::uint64_t>(config.server_threads, 1);
+    const std::uint64_t most = std::max<std::uint64_t>(*files / 4 / vans, 4);
+    limits.guests_max =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(limits.guests_max, most));
   }
   limits.message_bytes_max = config.message_bytes_max;
   limits.send_window_bytes = config.send_window_bytes;

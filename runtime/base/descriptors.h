@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -22,17 +24,23 @@ inline bool HasDescriptor() {
   return one >= 0;
 }
 
+// How many this process may have open; nullopt: the system does not say.
+inline std::optional<std::uint64_t> DescriptorsMax() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return std::nullopt;
+  return limit.rlim_cur;
+}
+
 // RESOURCE_EXHAUSTED that names the limit to raise. `error`: of the system call.
 inline absl::Status OutOfDescriptors(int error = EMFILE) {
   if (error == ENFILE) {
     return absl::ResourceExhaustedError(
         "this machine is out of file descriptors; raise its limit (sysctl fs.file-max)");
   }
-  rlimit limit{};
-  const bool known = ::getrlimit(RLIMIT_NOFILE, &limit) == 0;
+  const std::optional<std::uint64_t> most = DescriptorsMax();
   return absl::ResourceExhaustedError(
       absl::StrCat("this process is out of file descriptors; raise its limit (ulimit -n",
-                   known ? absl::StrCat(", now ", limit.rlim_cur) : "", ")"));
+                   most.has_value() ? absl::StrCat(", now ", *most) : "", ")"));
 }
 
 }  // namespace leeway::runtime

@@ -1,12 +1,12 @@
 #include "scheduler/members/membership_table.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "proto/messages/limits.h"
+#include "runtime/base/descriptors.h"
 #include "runtime/base/format_duration.h"
 #include "runtime/base/status_macros.h"
 
@@ -327,9 +327,8 @@ std::vector<const Node*> MembershipTable::Dead() const {
 // ---- readers ----
 
 std::size_t ReadersMax() {
-  rlimit files{};
-  if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return kReadersMax;
-  return std::clamp<std::size_t>(files.rlim_cur / 4, 4, kReadersMax);
+  const std::optional<std::uint64_t> files = runtime::DescriptorsMax();
+  return files.has_value() ? std::clamp<std::size_t>(*files / 4, 4, kReadersMax) : kReadersMax;
 }
 
 absl::StatusOr<Node*> Readers::Admit(const van::Identity& identity) {
