@@ -68,6 +68,7 @@ std::uint64_t Shard::Enter(std::uint32_t rank, std::uint64_t incarnation) {
     entry.header.workers = {
         {.rank = rank, .incarnation = incarnation, .clock = clock, .since = clock}};
     state_.AppendToLog(std::move(entry));
+    CloseClocks();  // a table whose clocks wait for so many workers may have them now
   }
   return clocks.ClockOf(rank);
 }
@@ -298,7 +299,8 @@ void Shard::TakeOver(const std::vector<LogEntry>& entries) {
 }
 
 // The old head may have stepped down before it heard of a death that this one has heard of, while
-// nothing was held here yet.
+// nothing was held here yet. Of workers that have left nothing is handed over: with replicas
+// Leave() waits until its clocks have closed, and without them the transfer to another head does.
 void Shard::DiscardOfTheDead(const std::vector<proto::ClientSession>& handed_over) {
   for (const proto::ClientSession& worker : handed_over) {
     if (!state_.clocks.IsDead(worker.rank, worker.incarnation)) continue;

@@ -121,6 +121,21 @@ TEST_F(ShardPolicies, ANewHeadKnowsThatAClockHasClosed) {
   EXPECT_EQ(second->value(), 1);
 }
 
+// The clocks that wait for another worker close as one enters: nothing else need happen, as all
+// others wait, and their ticks with them.
+TEST_F(ShardPolicies, AClockClosesAsAnotherWorkerEnters) {
+  const auto head = New("backup:2/2,wait");
+  head->shard->BecomeHead(/*inherited=*/false);
+  head->SetWorker({.rank = 1, .incarnation = 201, .late = true});
+  head->shard->TakeTick(0, 100, 1, 0, {});
+  const float value = 5;
+  head->Ask(0, proto::Op::kPush, 1, {runtime::Buffer::CopyOf(&value, sizeof(value))});
+  EXPECT_TRUE(head->answers.empty());
+  head->shard->Enter(1, 201);
+  ASSERT_EQ(head->answers.size(), 1u);
+  EXPECT_TRUE(head->answers[0].ok()) << head->answers[0];
+}
+
 // Of a checkpoint, before a worker has opened the table: what is collected goes on being collected,
 // or is applied at once, and never twice.
 TEST_F(ShardPolicies, CollectedPushesOutliveAnotherConsistency) {
