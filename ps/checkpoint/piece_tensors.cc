@@ -1,6 +1,7 @@
 #include "ps/checkpoint/piece_tensors.h"
 
 #include <array>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -24,6 +25,7 @@ constexpr absl::string_view kRows = "rows";
 constexpr absl::string_view kBlockPushes = "block-pushes";
 constexpr absl::string_view kRowsPushes = "rows-pushes";
 constexpr char kPushes[] = "pushes";    // how many they are
+constexpr char kRate[] = "rate";        // the learning rate of the last that had one of its own
 constexpr char kVersion[] = "version";  // of dense blocks whose replies are encoded
 
 struct Part {
@@ -91,6 +93,10 @@ std::vector<PieceTensor> ToTensors(const TableSpec& spec, std::uint64_t index,
   if (collected) {
     const std::uint64_t pushes = piece.collected;
     add(kPushes, TensorType::kU64, {1}, runtime::Buffer::CopyOf(&pushes, sizeof(pushes)));
+    if (!std::isnan(piece.learning_rate)) {
+      add(kRate, TensorType::kF64, {1},
+          runtime::Buffer::CopyOf(&piece.learning_rate, sizeof(piece.learning_rate)));
+    }
   }
   return tensors;
 }
@@ -166,12 +172,14 @@ absl::StatusOr<FrozenPiece> ToPiece(const TableSpec& spec, std::uint32_t state_s
 absl::StatusOr<FrozenPiece> ToCollectedPiece(const TableSpec& spec, std::uint64_t index,
                                              std::map<std::string, PieceTensor> parts) {
   const auto count = parts.extract(kPushes);
-  const auto is_whole = [&] {
-    const TensorInfo& info = count.mapped().info;
-    return info.type == TensorType::kU64 && info.shape == std::vector<std::uint64_t>{1};
+  const auto rate = parts.extract(kRate);
+  const auto is_one = [](const auto& part, TensorType type) {
+    const TensorInfo& info = part.mapped().info;
+    return info.type == type && info.shape == std::vector<std::uint64_t>{1};
   };
-  const std::uint64_t pushes =
-      count.empty() || !is_whole() ? 0 : count.mapped().bytes.as<std::uint64_t>()[0];
+  const std::uint64_t pushes = count.empty() || !is_one(count, TensorType::kU64)
+                                   ? 0
+                                   : count.mapped().bytes.template as<std::uint64_t>()[0];
   // Until their clock closes there may be any number of them.
   const bool fits = pushes <= std::numeric_limits<std::uint32_t>::max();
   if (pushes == 0 || !fits || !spec.consistency.collects()) {
@@ -180,6 +188,14 @@ absl::StatusOr<FrozenPiece> ToCollectedPiece(const TableSpec& spec, std::uint64_
   }
   LEEWAY_ASSIGN_OR_RETURN(FrozenPiece piece, ToPiece(SpecOfSums(spec), 0, index, parts));
   piece.collected = static_cast<std::uint32_t>(pushes);
+  if (rate.empty()) return piece;
+  piece.learning_rate = is_one(rate, TensorType::kF64) ? rate.mapped().bytes.as<double>()[0]
+                                                       : std::numeric_limits<double>::quiet_NaN();
+  if (!std::isfinite(piece.learning_rate) || piece.learning_rate < 0) {
+    return absl::InvalidArgumentError(absl::StrCat("collected pushes ", index, " of table '",
+                                                   spec.name,
+                                                   "' have no learning rate that may be"));
+  }
   return piece;
 }
 

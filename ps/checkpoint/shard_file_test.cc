@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -192,12 +193,14 @@ TEST(CollectedPiecesTest, ComeBackAsTheyWere) {
                           .elements = 3,
                           .values = runtime::Buffer::CopyOf(values.data(), 12),
                           .steps = runtime::Buffer::CopyOf(&steps, 8),
-                          .collected = 2};
+                          .collected = 2,
+                          .learning_rate = 0.25};
   const auto parts = PartsOf(spec, piece);
   const auto back = ToCollectedPiece(spec, 7, parts);
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(back->collected, 2u);
   EXPECT_EQ(back->block, 7u);
+  EXPECT_EQ(back->learning_rate, 0.25);
   EXPECT_EQ(Digest({&*back, 1}), Digest({&piece, 1}));
 
   // There may be more of a clock that is open than any policy counts to.
@@ -208,6 +211,18 @@ TEST(CollectedPiecesTest, ComeBackAsTheyWere) {
     EXPECT_EQ(read.ok(), pushes < std::uint64_t{1} << 32) << read.status();
     EXPECT_EQ(read.ok() ? read->collected : 0, read.ok() ? pushes : 0);
   }
+
+  auto of_the_table = parts;
+  of_the_table.erase("rate");
+  EXPECT_TRUE(std::isnan(ToCollectedPiece(spec, 7, of_the_table)->learning_rate));
+  for (const double rate : {-1.0, std::nan(""), HUGE_VAL}) {
+    auto wrong = parts;
+    wrong["rate"].bytes = runtime::Buffer::CopyOf(&rate, 8);
+    EXPECT_FALSE(ToCollectedPiece(spec, 7, wrong).ok()) << rate;
+  }
+  auto no_float = parts;
+  no_float["rate"].info.type = checkpoint::TensorType::kU64;
+  EXPECT_FALSE(ToCollectedPiece(spec, 7, no_float).ok());
 
   TableSpec other = spec;
   other.consistency = Consistency::Asp();

@@ -46,7 +46,7 @@ struct FrozenPiece {
   // Above 0: it is no part of the store, but of the pushes that are collected beside it
   // (factory/collected_pushes.h): the sum of so many of its target.
   std::uint32_t collected = 0;
-  // Of such: AggregatedPush::learning_rate. Checkpoints do not have it.
+  // Of such: AggregatedPush::learning_rate.
   double learning_rate = std::numeric_limits<double>::quiet_NaN();
 
   std::uint64_t rows() const { return steps.size() / sizeof(std::uint64_t); }

@@ -230,6 +230,12 @@ std::string Requests::DescribeRequestWait(const ShardQueue& queue, const Request
   } else {
     absl::StrAppend(&text, " for ", runtime::FormatDuration(loop_->Now() - request.first_sent),
                     ", sent ", request.times_sent, request.times_sent == 1 ? " time" : " times");
+    const TableSpec& spec = request.table->spec;
+    if (spec.consistency.rule == Consistency::Rule::kBackup) {
+      absl::StrAppend(&text, " (table '", spec.name, "' is ", spec.consistency.ToString(),
+                      ": a push of clock ", request.clock,
+                      " waits there until so many workers have ended the clocks before)");
+    }
   }
   return text + link.Silence(loop_->Now());
 }

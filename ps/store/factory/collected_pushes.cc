@@ -156,6 +156,7 @@ absl::StatusOr<bool> CollectedPushes::LoadElsewhere(const FrozenPiece& piece,
     // Of several shards of a checkpoint the one with most pushes: how many there were of the rows
     // that belong here is not known.
     sum.count = std::max(sum.count, piece.collected);
+    if (!std::isnan(piece.learning_rate)) sum.learning_rate = piece.learning_rate;
   } else if (fresh) {
     sums_.erase(piece.block);
   }
