@@ -373,6 +373,7 @@ std::vector<Point> Evaluated(const Workload& workload, const std::vector<Snapsho
     Point point = snapshot.at;
     point.loss = evaluation.loss;
     point.score = evaluation.score;
+    point.others = evaluation.others;
     points.push_back(point);
   }
   return points;

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <functional>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -36,8 +37,8 @@ std::uint64_t StepsOf(const RunResult& result) {
 }  // namespace
 
 std::string CsvOf(const Experiment& experiment, const std::vector<RunResult>& results) {
-  using Column = std::pair<const char*, std::function<std::string(const RunResult&)>>;
-  const std::vector<Column> columns = {
+  using Column = std::pair<std::string, std::function<std::string(const RunResult&)>>;
+  std::vector<Column> columns = {
       {"seconds_to_target",
        [&](const RunResult& run) {
          const double seconds =
@@ -64,6 +65,16 @@ std::string CsvOf(const Experiment& experiment, const std::vector<RunResult>& re
       {"pushes_dropped", [](const RunResult& run) { return absl::StrCat(run.dropped); }},
       {"staleness_violations", [](const RunResult& run) { return absl::StrCat(run.violations); }},
   };
+  std::set<std::string> others;
+  for (const RunResult& run : results) {
+    for (const auto& [name, value] : run.last.others) others.insert(name);
+  }
+  for (const std::string& name : others) {
+    columns.emplace_back(Quoted(name), [name](const RunResult& run) {
+      const auto found = run.last.others.find(name);
+      return found == run.last.others.end() ? std::string() : Text(found->second);
+    });
+  }
   std::vector<std::string> row;
   for (const PlanField& field : PlanFields()) row.emplace_back(field.name);
   for (const Column& column : columns) row.emplace_back(column.first);

@@ -45,6 +45,11 @@ Setting SettingOf(const Experiment& experiment, const std::string& label, const 
   setting.loss = Of(runs, [](const RunResult& run) { return run.last.loss; });
   setting.score = Of(runs, [](const RunResult& run) { return run.last.score; });
   setting.bytes = Of(runs, [](const RunResult& run) { return run.last.bytes; });
+  std::map<std::string, std::vector<double>> others;
+  for (const RunResult* run : runs) {
+    for (const auto& [name, value] : run->last.others) others[name].push_back(value);
+  }
+  for (const auto& [name, values] : others) setting.others[name] = SpreadOf(values);
   AddTimes(runs, &setting);
   std::map<std::uint64_t, std::uint64_t> clocks, updates;
   for (const RunResult* run : runs) {

@@ -3,6 +3,7 @@
 #ifndef LEEWAY_BENCHMARKS_LAB_RESULTS_FINDINGS_H_
 #define LEEWAY_BENCHMARKS_LAB_RESULTS_FINDINGS_H_
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@ struct Setting {
   std::size_t reached = 0;   // runs that came to the target
   Spread seconds_to_target;  // of these
   Spread seconds, loss, score, bytes;
+  std::map<std::string, Spread> others;
   double computing = 0;  // parts of all workers' time, 0 to 1
   double communicating = 0;
   double waiting = 0;

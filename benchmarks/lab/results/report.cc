@@ -20,6 +20,8 @@ Json ToJson(const Spread& spread) {
 }
 
 Json ToJson(const Setting& setting) {
+  Json others = Json::object();
+  for (const auto& [name, spread] : setting.others) others[name] = ToJson(spread);
   return {{"label", setting.label},
           {"runs", setting.runs},
           {"reached", setting.reached},
@@ -27,6 +29,7 @@ Json ToJson(const Setting& setting) {
           {"seconds", ToJson(setting.seconds)},
           {"loss", ToJson(setting.loss)},
           {"score", ToJson(setting.score)},
+          {"others", others},
           {"bytes", ToJson(setting.bytes)},
           {"speedup", ToJson(setting.speedup)},
           {"baseline", setting.baseline},

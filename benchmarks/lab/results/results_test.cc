@@ -44,6 +44,7 @@ Experiment ExperimentOf(const std::vector<RunResult>& results) {
 TEST(RunResult, IsTheSameAfterJson) {
   RunResult result = ResultOf("ssp:3", 4, 1.5);
   result.last.score = std::nan("");
+  result.last.others = {{"Hits@10", 0.75}};
   result.update_staleness = {{7, 9}};
   const std::string text = ToJson(result).dump();
   const auto again = ResultFromJson(nlohmann::json::parse(text));
@@ -84,6 +85,18 @@ TEST(Csv, HasARowARun) {
   const std::string csv = CsvOf(ExperimentOf(results), results);
   EXPECT_EQ(std::ranges::count(csv, '\n'), 3);
   EXPECT_THAT(csv, AllOf(HasSubstr("\"backup:3/4,drop\""), HasSubstr("seconds_to_target")));
+}
+
+TEST(Results, HaveOtherMeasuresOfAWorkload) {
+  std::vector<RunResult> results = {ResultOf("asp", 1, 4), ResultOf("bsp", 1, 4)};
+  results[1].last.others = {{"Hits@10", 0.75}};
+  const std::string csv = CsvOf(ExperimentOf(results), results);
+  EXPECT_THAT(csv, AllOf(HasSubstr("staleness_violations,Hits@10\r\n"), HasSubstr(",0,\r\n"),
+                         HasSubstr(",0,0.75\r\n")));
+  const Findings findings = FindingsOf(ExperimentOf(results), results);
+  EXPECT_TRUE(findings.settings[0].others.empty());
+  EXPECT_EQ(findings.settings[1].others.at("Hits@10").mean, 0.75);
+  EXPECT_THAT(ReportOf(ExperimentOf(results), results), HasSubstr("\"others\":{\"Hits@10\":"));
 }
 
 TEST(Report, IsOnePageWithAllOfIt) {

@@ -53,19 +53,26 @@ Histogram HistogramFrom(const nlohmann::json& json) {
 }  // namespace
 
 nlohmann::ordered_json ToJson(const Point& point) {
-  return {{"seconds", Rounded(point.seconds)},
-          {"epochs", point.epochs},
-          {"bytes", point.bytes},
-          {"loss", OrNull(point.loss)},
-          {"score", OrNull(point.score)}};
+  Json json = {{"seconds", Rounded(point.seconds)},
+               {"epochs", point.epochs},
+               {"bytes", point.bytes},
+               {"loss", OrNull(point.loss)},
+               {"score", OrNull(point.score)}};
+  for (const auto& [name, value] : point.others) json["others"][name] = OrNull(value);
+  return json;
 }
 
 Point PointFrom(const nlohmann::json& json) {
-  return {.seconds = json.at("seconds"),
-          .epochs = json.at("epochs"),
-          .bytes = json.at("bytes"),
-          .loss = FromNumber(json.at("loss")),
-          .score = FromNumber(json.at("score"))};
+  Point point{.seconds = json.at("seconds"),
+              .epochs = json.at("epochs"),
+              .bytes = json.at("bytes"),
+              .loss = FromNumber(json.at("loss")),
+              .score = FromNumber(json.at("score"))};
+  if (!json.contains("others")) return point;
+  for (const auto& [name, value] : json.at("others").items()) {
+    point.others[name] = FromNumber(value);
+  }
+  return point;
 }
 
 nlohmann::ordered_json ToJson(const RunResult& result) {

@@ -20,6 +20,7 @@ struct Point {
   double bytes = 0;  // payload of all workers until then
   double loss = 0;   // on held-out data
   double score = 0;
+  std::map<std::string, double> others = {};  // Evaluation::others
 };
 
 // A worker's time, in seconds of the run.

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -33,6 +34,8 @@ struct Step {
 struct Evaluation {
   double loss = 0;
   double score = 0;
+  // Other measures, by name ("Hits@10"): each a column of the results. The same names each time.
+  std::map<std::string, double> others = {};
 };
 
 class Workload {
