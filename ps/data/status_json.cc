@@ -183,8 +183,8 @@ Json ReplicationOf(const StatusView& view) {
   }
   return {{"heads", heads},
           {"followers", followers},
-          {"filling_or_leaving", others},
-          {"filling_others", view.transfers},
+          {"joining_or_leaving", others},
+          {"transfers", view.transfers},
           {"log_bytes", view.log_bytes},
           {"readers_waiting_bytes", view.readers_waiting_bytes},
           {"pushes_followed", view.counters->pushes_followed}};

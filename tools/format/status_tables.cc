@@ -133,7 +133,7 @@ std::string Shards(const OrderedJson& status) {
                     absl::StrCat(Count(of, "replicas")), absl::StrCat(Count(of, "filling")),
                     server == servers.end()
                         ? ""
-                        : absl::StrCat(Sum(*server->second, "replication", "filling_others")),
+                        : absl::StrCat(Sum(*server->second, "replication", "transfers")),
                     FormatBytes(Number(of, "bytes")),
                     of.value("draining", false) ? "draining" : ""});
   }

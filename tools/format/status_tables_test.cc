@@ -30,7 +30,7 @@ Json Example() {
                     "behind": [{"worker": 1, "clock": 4}]}],
          "rates": {"seconds": 5.0, "pushes": 1000.0, "pulls": 20.0, "bytes_in": 2097152.0,
                    "bytes_out": 512.0},
-         "replication": {"filling_others": 2},
+         "replication": {"transfers": 2},
          "stalled": [{"peer": "worker 1 (tcp://10.0.0.9:4000)", "for_ms": 7000, "send_bytes": 9}],
          "tables": [{"id": 1, "rows": 0, "blocks": 2, "memory_bytes": 3145728,
                      "staleness": {"0": 75, "2": 20}}]

@@ -21,10 +21,10 @@ namespace leeway::worker {
 
 struct Request {
   enum class State {
-    kQueued,   // in its link's queue, to be sent
-    kSent,     // waits for its answer, or to be resent
-    kWaiting,  // for a newer map, for the end of a back-off or for its link to come up
-    kKept,     // retained, and the head of its shard has it
+    kQueued,    // in its link's queue, to be sent
+    kSent,      // waits for its answer, or to be resent
+    kWaiting,   // for a newer map, for the end of a back-off or for its link to come up
+    kRetained,  // the worker keeps it, and the head of its shard has it
   };
 
   static void* operator new(std::size_t) { return runtime::Recycled<Request>::List::Take(); }

@@ -229,7 +229,7 @@ void RequestSender::SendAgain(ShardQueue* queue, Request* request) {
 
 // Whether to send the request again now; if not, `next` is at most when it is due.
 bool RequestSender::IsDue(const Link& link, Request* request, absl::Time now, absl::Time* next) {
-  if (request->state == Request::State::kKept) return false;
+  if (request->state == Request::State::kRetained) return false;
   if (request->due > now) {
     *next = std::min(*next, request->due);
     return false;
@@ -261,7 +261,7 @@ void RequestSender::OnLinkUp(Link* link) {
   link->pacer.Reset();
   for (const std::uint32_t shard : link->shards) {
     (*queues_)[shard].EnqueueAll([this](const Request& request) {
-      if (request.state == Request::State::kKept) return false;
+      if (request.state == Request::State::kRetained) return false;
       if (request.times_sent > 0) totals_->OnResent();
       return true;
     });
@@ -272,7 +272,7 @@ void RequestSender::OnLinkUp(Link* link) {
 void RequestSender::OnLinkDown(Link* link) {
   for (const std::uint32_t shard : link->shards) {
     (*queues_)[shard].ForEachNumbered([](Request& request) {
-      if (request.state == Request::State::kQueued || request.state == Request::State::kKept) {
+      if (request.state == Request::State::kQueued || request.state == Request::State::kRetained) {
         return;
       }
       request.in_flight = false;

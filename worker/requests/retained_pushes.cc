@@ -7,7 +7,7 @@ namespace leeway::worker {
 
 // The user may write the data again once the operation has its answer.
 bool RetainedPushes::Retain(Request* request) {
-  request->state = Request::State::kKept;
+  request->state = Request::State::kRetained;
   if (request->retained) return false;
   totals_->OnRetained(request);
   if (request->operation == nullptr) return false;
@@ -65,7 +65,7 @@ void RetainedPushes::Resend(Link* link) {
   if (totals_->retained_pushes() == 0) return;
   for (const std::uint32_t shard : link->shards) {
     (*queues_)[shard].EnqueueAll([this](const Request& request) {
-      const bool kept = request.state == Request::State::kKept;
+      const bool kept = request.state == Request::State::kRetained;
       if (kept) totals_->OnResent();
       return kept;
     });

@@ -6,8 +6,8 @@
 // (watermarks); it is sent again where it may be missing, and freed once all replicas of its shard
 // have it.
 //
-// The requests themselves stay in their shard's queue, in state kKept or, to be sent again, in any
-// other. Lives on the core's loop, in Requests.
+// The requests themselves stay in their shard's queue, in state kRetained or, to be sent again, in
+// any other. Lives on the core's loop, in Requests.
 #ifndef LEEWAY_WORKER_REQUESTS_RETAINED_PUSHES_H_
 #define LEEWAY_WORKER_REQUESTS_RETAINED_PUSHES_H_
 

@@ -217,7 +217,7 @@ std::string StatusIsSo::JudgeThread(const SimInquiry::Thread& which, const Json&
        Compare("what is held", NumberOf(said, "held_bytes"), 0u),
        Compare("the number of its heads", NumberOf(replication, "heads"), heads),
        Compare("the number of its followers", NumberOf(replication, "followers"), followers),
-       Compare("that it sends state to others", NumberOf(replication, "filling_others"), 0u),
+       Compare("that it sends state to others", NumberOf(replication, "transfers"), 0u),
        Compare("what it logs", NumberOf(replication, "log_bytes"), 0u),
        JudgeClocks(said, heads > 0), JudgeContents(said, thread)});
 }
