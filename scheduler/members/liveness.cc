@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/format_duration.h"
@@ -108,19 +109,27 @@ bool Liveness::IsCutOff(bool somebody_is_silent) {
 // or soon comes back, and a server whose shards have other replicas.
 void Liveness::Suspect(const Node& node) {
   if (!life_->running() || !node.alive() || node.peer != 0 || node.pulse != 0) return;
-  if (!members_->complete()) return;
   if (node.role == Role::kServer && config_->replication < 2) return;
   const auto [suspect, first] =
       suspects_.try_emplace(node.id, loop_, [this, id = node.id] { SuspicionOver(id); });
-  if (first) suspect->second.SetAfter(SuspicionPatience());
+  if (first) suspect->second.over.SetAfter(SuspicionPatience());
 }
 
+// Asks again for as long as the node has to live on: what keeps it alive may pass. It has the whole
+// patience after that, since what kept it from coming back may have passed at the same moment.
 void Liveness::SuspicionOver(std::uint32_t node) {
-  suspects_.erase(node);
+  Suspicion& suspicion = suspects_.at(node);
   Node* const silent = members_->Find(node);
-  if (silent == nullptr || !silent->alive() || !life_->running() || !CanBeSpared(*silent)) {
+  if (silent == nullptr || !silent->alive() || !life_->running()) {
+    suspects_.erase(node);
     return;
   }
+  const bool may_die = MayDieSoon(*silent);
+  if (!std::exchange(suspicion.may_die, may_die) || !may_die) {
+    suspicion.over.SetAfter(std::max(SuspicionPatience(), interval_));
+    return;
+  }
+  suspects_.erase(node);
   life_->Retire(silent, Node::State::kDead,
                 absl::StrCat("its connections broke, and it has not come back for ",
                              runtime::FormatDuration(SuspicionPatience()), " (LEEWAY_SUSPICION_MS=",
@@ -131,10 +140,12 @@ absl::Duration Liveness::SuspicionPatience() const {
   return std::min(config_->suspicion, config_->failure_timeout);
 }
 
-// True if another server is connected, and, where the node is a server, others have every shard of
-// it. If none is connected, the scheduler's own connections broke. The last replica of a shard is
-// waited for until the failure timeout (FindDead), since nothing can replace it.
-bool Liveness::CanBeSpared(const Node& node) const {
+// True if the cluster is complete, another server is connected, and, where the node is a server,
+// others have every shard of it. If no server is connected, the scheduler's own connections broke.
+// The last replica of a shard is waited for until the failure timeout (FindDead), since nothing can
+// replace it.
+bool Liveness::MayDieSoon(const Node& node) const {
+  if (!members_->complete()) return false;
   if (node.role == Role::kServer && life_->IsLastReplica(node.rank)) {
     return false;
   }

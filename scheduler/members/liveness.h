@@ -9,8 +9,10 @@
 #define LEEWAY_SCHEDULER_MEMBERS_LIVENESS_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -32,7 +34,7 @@ class Liveness {
   // The node was heard. It is watched from the first time on, until Forget.
   void Heard(Node* node);
   void Forget(Node* node);
-  // The last connection of a node may have broken.
+  // The last connection of a node may have broken. It is suspected until it is heard or dead.
   void Suspect(const Node& node);
   // To be called every heartbeat interval: tells the ClusterLife which nodes are dead.
   void FindDead();
@@ -42,21 +44,27 @@ class Liveness {
   void ExpectReturn(bool expected) { nobody_came_back_ = expected; }
 
  private:
+  struct Suspicion {
+    Suspicion(runtime::Loop* loop, std::function<void()> ask) : over(loop, std::move(ask)) {}
+    runtime::Timer over;
+    bool may_die = true;  // when it was asked last
+  };
+
   std::vector<std::uint32_t> Silent();
   bool HearsNobody() const;
   bool IsCutOff(bool somebody_is_silent);
   void SuspicionOver(std::uint32_t node);
   absl::Duration SuspicionPatience() const;
-  bool CanBeSpared(const Node& node) const;
+  bool MayDieSoon(const Node& node) const;
   absl::Time Now() const { return loop_->Now(); }
 
   const Config* const config_;
   runtime::Loop* const loop_;
   MembershipTable* const members_;
   ClusterLife* const life_;
-  const absl::Duration interval_;                     // between calls of FindDead
-  absl::Time asked_ = absl::InfinitePast();           // when that was called last
-  std::map<std::uint32_t, runtime::Timer> suspects_;  // by node
+  const absl::Duration interval_;                // between calls of FindDead
+  absl::Time asked_ = absl::InfinitePast();      // when that was called last
+  std::map<std::uint32_t, Suspicion> suspects_;  // by node
   std::optional<absl::Time> cut_off_since_;
   bool nobody_came_back_ = false;
 };

@@ -143,6 +143,43 @@ TEST_F(LivenessTest, AWorkerIsNotSuspectedWhereNoServerIsConnectedEither) {
   EXPECT_THAT(dead_, IsEmpty());
 }
 
+// As after a restart of the scheduler: the worker comes back before the servers, and dies.
+TEST_F(LivenessTest, AWorkerIsSuspectedAgainOnceAServerIsConnected) {
+  config_.suspicion = absl::Milliseconds(700);
+  for (Node* const server : servers_) server->peer = 0;
+  Break(worker_);
+  Pass(absl::Seconds(3), servers_);
+  servers_[0]->peer = 10;
+  Pass(absl::Seconds(1), servers_);  // in which the worker may come back, too
+  EXPECT_THAT(dead_, IsEmpty());
+  Pass(absl::Seconds(1), servers_);
+  EXPECT_THAT(dead_, ElementsAre(worker_));
+  EXPECT_THAT(why_, HasSubstr("LEEWAY_SUSPICION_MS"));
+}
+
+TEST_F(LivenessTest, AServerIsSuspectedAgainOnceOthersHaveItsShards) {
+  config_.suspicion = absl::Milliseconds(700);
+  last_ = {1};
+  Break(servers_[1]);
+  Pass(absl::Seconds(3), {servers_[0], worker_});
+  EXPECT_THAT(dead_, IsEmpty());
+  last_ = {};
+  Pass(absl::Seconds(2), {servers_[0], worker_});
+  EXPECT_THAT(dead_, ElementsAre(servers_[1]));
+  EXPECT_THAT(why_, HasSubstr("LEEWAY_SUSPICION_MS"));
+}
+
+TEST_F(LivenessTest, AWorkerIsSuspectedAgainOnceTheClusterIsComplete) {
+  config_.suspicion = absl::Milliseconds(700);
+  members_.Restore({}, members_.next_id(), /*complete=*/false);
+  Break(worker_);
+  Pass(absl::Seconds(3), servers_);
+  EXPECT_THAT(dead_, IsEmpty());
+  members_.UpdateComplete();
+  Pass(absl::Seconds(2), servers_);
+  EXPECT_THAT(dead_, ElementsAre(worker_));
+}
+
 TEST_F(LivenessTest, TheLastReplicaIsNotSuspected) {
   last_ = {1};
   Break(servers_[1]);
