@@ -97,7 +97,8 @@ struct Options {
   int priority = 0;                     // higher goes first; see Priorities above
   // Called once when the operation completes, on the thread that turns the library's loop (possibly
   // the caller's own, within another call). It must not block or wait on tickets. A Worker that is
-  // destroyed within it leaves the cluster a little later, on a thread of its own.
+  // destroyed within it leaves the cluster a little later, on a thread of its own; the end of the
+  // process (exit, or the return from main) waits for that, as briefly as ~Worker.
   std::function<void(const absl::Status&)> done;
 };
 

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -124,6 +125,47 @@ void DestroyedInACallback() {
   while (true) pause();
 }
 
+// Pushes ones to the table of `global_worker`, and destroys it within the callback; then `next`.
+void PushAndDestroy(void (*next)()) {
+  global_worker = Connect();
+  const Table table = Open(global_worker.get());
+  leeway::Options options;
+  options.done = [next](const absl::Status& status) {
+    if (!status.ok()) Fail(status);
+    global_worker.reset();
+    next();
+  };
+  table.Push(std::span<const float>(Ones()), options);
+}
+
+// main returns while the worker leaves.
+void DestroyedJustBeforeTheEnd() {
+  static std::atomic<bool> destroyed = false;
+  PushAndDestroy([] {
+    destroyed = true;
+    destroyed.notify_all();
+  });
+  destroyed.wait(false);
+}
+
+// The callback runs on a thread of the library's.
+void CallbackExits() {
+  PushAndDestroy([] { std::exit(0); });
+  while (true) pause();
+}
+
+// The worker in static storage is destroyed within the callback by the end of the process. The
+// callback runs on the thread that waits.
+void CallbackOfAWaitExits() {
+  global_worker = Connect();
+  const Table table = Open(global_worker.get());
+  leeway::Options options;
+  options.done = [](const absl::Status&) { std::exit(0); };
+  const absl::Status waited =
+      global_worker->Wait(table.Push(std::span<const float>(Ones()), options));
+  Fail(absl::InternalError(absl::StrCat("the callback returned: ", waited.ToString())));
+}
+
 // Waits for a push-pull before the end of the clock that it is answered after, and frees the arrays
 // when that fails.
 void WaitsBeforeClock() {
@@ -223,6 +265,9 @@ int main(int argc, char** argv) {
       {"leak", Leaks},
       {"exit-at-once", ExitsAtOnce},
       {"callback", DestroyedInACallback},
+      {"callback-before-end", DestroyedJustBeforeTheEnd},
+      {"callback-exits", CallbackExits},
+      {"callback-exits-in-wait", CallbackOfAWaitExits},
       {"wait-before-clock", WaitsBeforeClock},
       {"fork-exit", [] { Forks(ChildExits); }},
       {"fork-destroy", [] { Forks(ChildDestroys); }},

@@ -75,6 +75,12 @@ TEST_P(WorkerLifeTest, AWorkerIsDestroyedWithinACallback) {
   cluster.ExpectEndInOrder();
 }
 
+TEST_P(WorkerLifeTest, AWorkerIsDestroyedWithinACallbackJustBeforeTheProcessEnds) {
+  for (const char* way : {"callback-before-end", "callback-exits", "callback-exits-in-wait"}) {
+    RunInOrder(way);
+  }
+}
+
 TEST_P(WorkerLifeTest, AFailedWaitGivesTheArraysBack) { RunInOrder("wait-before-clock"); }
 
 TEST_P(WorkerLifeTest, AChildThatEndsTouchesNothingOfItsParent) {

@@ -38,6 +38,8 @@ void LoopDriver::Stop() {
   if (helper_.joinable()) helper_.join();
 }
 
+bool LoopDriver::InAnyCallback() { return running != nullptr; }
+
 bool LoopDriver::InCallback() const {
   for (const Running* one = running; one != nullptr; one = one->outer) {
     if (one->driver == this) return true;
@@ -78,6 +80,7 @@ void LoopDriver::Turn(Lock& lock) {
   // Within a callback the outer Turn runs them: one after the other, without a deeper stack.
   while (!callbacks_.empty() && !InCallback()) {
     std::vector<runtime::Task> callbacks = std::exchange(callbacks_, {});
+    if (driving_ == &lock) calling_back_ = true;
     lock.unlock();
     const Running here{this, running};
     running = &here;
@@ -87,6 +90,7 @@ void LoopDriver::Turn(Lock& lock) {
     }
     running = here.outer;
     lock.lock();
+    if (driving_ == &lock) calling_back_ = false;
     notified_ = true;
     while (loop_.RunReady()) {
     }
@@ -120,24 +124,27 @@ bool LoopDriver::WaitUntil(absl::FunctionRef<bool()> done) {
   if (InCallback()) return false;
   Lock lock(mutex_);
   Turn(lock);
-  bool driving = false;
   while (!done()) {
-    if (!driving && driver_ == Driver::kUser) {
+    if (driving_ != &lock && driver_ == Driver::kUser && !calling_back_) {
       ++waiting_;
       turn_.wait(lock);
       --waiting_;
       continue;
     }
-    if (!driving) {
+    if (driving_ != &lock) {
       // The helper goes back to watching once it sees that a user's thread drives.
       if (driver_ == Driver::kHelper && sleepers_ > 0) loop_.Wake();
       driver_ = Driver::kUser;
-      driving = true;
+      driving_ = &lock;
+      calling_back_ = false;
     }
     Sleep(lock);
     Turn(lock);
   }
-  if (driving) driver_ = Driver::kNobody;
+  if (driving_ == &lock) {
+    driver_ = Driver::kNobody;
+    driving_ = nullptr;
+  }
   // The next thread drives, or passes it on here if what it waits for holds.
   if (driver_ == Driver::kNobody && waiting_ > 0) turn_.notify_one();
   last_driven_ = loop_.Now();

@@ -3,7 +3,8 @@
 // One lock guards the loop and everything that lives on it. A thread that waits drives the loop
 // itself, so that an answer reaches it without a hand-over; of several waiting threads one drives
 // and the others sleep. A helper thread drives only if no user's thread has for a millisecond; it
-// is not woken while one does.
+// is not woken while one does. While the driving thread runs callbacks, one that comes to wait
+// takes its place.
 #ifndef LEEWAY_WORKER_CLIENT_LOOP_DRIVER_H_
 #define LEEWAY_WORKER_CLIENT_LOOP_DRIVER_H_
 
@@ -39,6 +40,8 @@ class LoopDriver final : public Driver {
   // Ends the helper thread.
   void Stop() override;
   bool InCallback() const override;
+  // Whether this thread is in a callback of any.
+  static bool InAnyCallback();
 
  private:
   using Lock = std::unique_lock<std::mutex>;
@@ -52,10 +55,12 @@ class LoopDriver final : public Driver {
   std::mutex mutex_;
   runtime::RealLoop loop_;
   Driver driver_ = Driver::kNobody;
-  int sleepers_ = 0;              // in the loop's poll
-  absl::Time sleep_until_;        // of the last of them
-  int waiting_ = 0;               // on turn_
-  std::condition_variable turn_;  // threads that wait while another one drives
+  const Lock* driving_ = nullptr;  // of the user's thread that drives
+  bool calling_back_ = false;      // it runs callbacks
+  int sleepers_ = 0;               // in the loop's poll
+  absl::Time sleep_until_;         // of the last of them
+  int waiting_ = 0;                // on turn_
+  std::condition_variable turn_;   // threads that wait while another one drives
   bool notified_ = false;
   absl::Time last_driven_;  // by a user's thread
   int not_turned_ = 0;      // calls since the loop was last turned

@@ -58,6 +58,21 @@ TEST_F(LoopDriverTest, AWaitingThreadDrives) {
   EXPECT_EQ(driver, std::this_thread::get_id());
 }
 
+TEST_F(LoopDriverTest, AThreadThatComesToWaitDrivesWhileTheDrivingOneRunsACallback) {
+  bool done = false, second = false;
+  Later(absl::Milliseconds(20), [&] {
+    driver_.CallUnlocked([&] {
+      Later(absl::Milliseconds(1), [&] { second = true; });
+      std::thread([&] { EXPECT_TRUE(driver_.WaitUntil([&] { return second; })); }).join();
+      done = true;
+    });
+  });
+  EXPECT_TRUE(driver_.WaitUntil([&] { return done; }));
+  bool third = false;
+  Later(absl::Milliseconds(1), [&] { third = true; });
+  EXPECT_TRUE(driver_.WaitUntil([&] { return third; }));
+}
+
 TEST_F(LoopDriverTest, TheHelperDrivesWhenNoOtherThreadDoes) {
   std::atomic<bool> done = false;
   std::atomic<bool> by_other = false;

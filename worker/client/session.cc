@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <new>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "proto/tables/table_texts.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/log/log.h"
+#include "worker/client/leavers.h"
 #include "worker/client/loop_driver.h"
 #include "worker/control/cluster_status.h"
 
@@ -17,6 +17,9 @@ namespace {
 
 // How long the destruction of a worker waits for its pushes and for the scheduler.
 constexpr absl::Duration kCloseTimeout = absl::Seconds(5);
+// How much longer the end of the process does: the scheduler is told even if the servers took all
+// the time (Core::Leave).
+constexpr absl::Duration kTellTimeout = absl::Seconds(1);
 
 absl::Status Left() { return absl::FailedPreconditionError("this worker has left its cluster"); }
 
@@ -91,7 +94,7 @@ Session::~Session() { Close(); }
 
 // The threads of an inherited session do not exist here, and what its destruction would say to
 // others they would hear from the parent: it stays in memory.
-void Session::Destroy::operator()(Session* session) const {
+void Session::Deleter::operator()(Session* session) const {
   if (!session->inherited()) {
     delete session;
     return;
@@ -103,7 +106,7 @@ void Session::Destroy::operator()(Session* session) const {
 absl::Status Session::OfThisProcess() const { return inherited() ? InChild() : absl::OkStatus(); }
 
 absl::StatusOr<std::shared_ptr<Session>> Session::Connect(const Config& config, World world) {
-  std::shared_ptr<Session> session(new Session(config, std::move(world)), Destroy());
+  std::shared_ptr<Session> session(new Session(config, std::move(world)), Deleter());
   absl::Status status =
       session->AskStatus([&](Core& core, Core::Done ready) { core.Start(std::move(ready)); });
   LEEWAY_RETURN_IF_ERROR(status);
@@ -353,9 +356,6 @@ absl::Status Session::LoadResiduals(const std::string& directory,
 
 absl::Status Session::Leave(absl::Duration timeout) {
   LEEWAY_RETURN_IF_ERROR(OfThisProcess());
-  bool left_before = false;
-  driver_->DoLocked([&] { left_before = std::exchange(left_, true); });
-  if (left_before) return absl::OkStatus();
   return AskStatus([&](Core& core, Core::Done done) { core.Leave(timeout, std::move(done)); });
 }
 
@@ -365,7 +365,16 @@ void Session::Close() {
   bool open = false;
   driver_->DoLocked([&] { open = core_ != nullptr; });
   if (!open) return;
-  const absl::Status left = Leave(std::min(kCloseTimeout, config_.request_timeout));
+  LeaveAndEnd();
+  Destroy();
+}
+
+absl::Duration Session::CloseTimeout() const {
+  return std::min(kCloseTimeout, config_.request_timeout);
+}
+
+void Session::LeaveAndEnd() {
+  const absl::Status left = Leave(CloseTimeout());
   if (!left.ok()) runtime::LogWarning("left the cluster, but not in order: ", left.message());
   driver_->Do([&] {
     core_->Stop();
@@ -374,6 +383,9 @@ void Session::Close() {
     core_.reset();
     driver_->Notify();
   });
+}
+
+void Session::Destroy() {
   driver_->Stop();
   // The network releases the last of the user's memory.
   world_.owned_factory.reset();
@@ -385,8 +397,10 @@ void Session::Close() {
 void Session::CloseLater() {
   runtime::LogInfo(
       "a worker is destroyed within an operation's callback: it leaves the cluster "
-      "when the callback has returned");
-  std::thread([self = shared_from_this()] { self->Close(); }).detach();
+      "on a thread of its own");
+  const std::shared_ptr<Session> self = shared_from_this();
+  StartLeaver(
+      CloseTimeout() + kTellTimeout, [self] { self->LeaveAndEnd(); }, [self] { self->Destroy(); });
 }
 
 void Session::CountWait(absl::Time since) {

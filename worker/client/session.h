@@ -74,7 +74,8 @@ class Session : public std::enable_shared_from_this<Session> {
   absl::Status SaveResiduals(const std::string& directory);
   absl::Status LoadResiduals(const std::string& directory, std::optional<std::uint32_t> rank);
 
-  // Idempotent; operations that are submitted afterwards fail with FAILED_PRECONDITION.
+  // Idempotent: a call while another leaves waits with it, for the shorter of both timeouts.
+  // Operations that are submitted afterwards fail with FAILED_PRECONDITION.
   absl::Status Leave(absl::Duration timeout);
   absl::Duration request_timeout() const { return config_.request_timeout; }
   bool may_share_memory() const {
@@ -87,7 +88,7 @@ class Session : public std::enable_shared_from_this<Session> {
   WorkerStats stats() const;
 
  private:
-  struct Destroy {
+  struct Deleter {
     void operator()(Session* session) const;
   };
 
@@ -103,6 +104,10 @@ class Session : public std::enable_shared_from_this<Session> {
   absl::StatusOr<T> Ask(
       absl::FunctionRef<void(Core&, absl::AnyInvocable<void(absl::StatusOr<T>)>)> start);
   absl::Status AskStatus(absl::FunctionRef<void(Core&, Core::Done)> start);
+  // Of Close.
+  void LeaveAndEnd();
+  void Destroy();
+  absl::Duration CloseTimeout() const;
   void CloseLater();
   void GiveUpThoseOfThisClock(std::span<const Ticket> tickets);
   void CountWait(absl::Time since);
@@ -118,7 +123,6 @@ class Session : public std::enable_shared_from_this<Session> {
   absl::Duration waited_;         // under the lock of driver_
   WorkerStats last_stats_;        // under the lock: the core's, once it is gone
   std::uint64_t last_clock_ = 0;  // likewise
-  bool left_ = false;             // likewise
 };
 
 }  // namespace leeway::worker

@@ -14,6 +14,7 @@
 #include "runtime/loop/real_loop.h"
 #include "van/zmq/zmq_transport.h"
 #include "worker/client/client.h"
+#include "worker/client/leavers.h"
 #include "worker/testing/test_cluster.h"
 
 namespace leeway::worker {
@@ -211,6 +212,31 @@ TEST_F(SessionTest, ATableThatOutlivesItsWorkerFails) {
   options.done = [&](const absl::Status& status) { called = status; };
   (void)table.Pull(std::span<float>(got), options);
   EXPECT_EQ(called.code(), absl::StatusCode::kFailedPrecondition);
+}
+
+// The answer that Leave waits for runs a callback that destroys the worker.
+TEST_F(SessionTest, AWorkerThatIsDestroyedWhileItLeavesLeavesInOrder) {
+  Connect();
+  const Table table = Open(TableSpec::Dense("w", {16}));
+  OnPeers([&] { server_->intercept = [](const proto::Request&) { return true; }; });
+  const std::vector<float> ones(16, 1);
+  Options options;
+  options.done = [&](const absl::Status&) { worker_.reset(); };
+  table.Push(std::span<const float>(ones), options);
+  Worker* const worker = worker_.get();
+  std::thread leaves([&] {
+    const absl::Status left = worker->Leave();
+    EXPECT_TRUE(left.ok()) << left;
+  });
+  while (worker->Barrier(Group::kWorkers).ok()) {  // until it leaves
+  }
+  OnPeers([&] {
+    server_->intercept = nullptr;
+    server_->Restart();  // the worker connects and asks again
+  });
+  leaves.join();
+  WaitForLeavers();
+  OnPeers([&] { EXPECT_TRUE(scheduler_->left); });
 }
 
 TEST_F(SessionTest, GivesUpOnAMissingScheduler) {

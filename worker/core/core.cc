@@ -389,7 +389,14 @@ WorkerStats Core::stats() const {
 // ---- the end ----
 
 void Core::Leave(absl::Duration timeout, Done done) {
-  if (phase_ == Phase::kLeaving) return done(Usable());
+  if (phase_ == Phase::kLeaving) {
+    left_ = [first = std::move(left_), done = std::move(done)](const absl::Status& status) mutable {
+      first(status);
+      done(status);
+    };
+    leave_by_ = std::min(leave_by_, loop_->Now() + timeout);
+    return leave_.SetBy(leave_by_);
+  }
   if (phase_ != Phase::kReady) {
     End(absl::FailedPreconditionError("this worker has left its cluster"));
     return done(absl::OkStatus());

@@ -123,7 +123,8 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
 
   // Waits until all pushes are answered, the last tick is acknowledged and no push of an ended
   // clock is retained; then leaves. `done` when the scheduler has confirmed, or `timeout` has
-  // passed. Everything else fails with FAILED_PRECONDITION from the call on.
+  // passed. Everything else fails with FAILED_PRECONDITION from the call on. A second call
+  // meanwhile waits for the same end, and both for the shorter of their timeouts.
   void Leave(absl::Duration timeout, Done done);
 
   // Ends everything at once and closes the network.

@@ -332,6 +332,27 @@ TEST(CoreEndTest, LeavingWaitsForPushesAndThenRefuses) {
   EXPECT_TRUE(cluster.scheduler->left);
 }
 
+TEST(CoreEndTest, TwoThatLeaveWaitForTheSameEndAndForTheShorterTimeout) {
+  TestCluster cluster({.servers = 1, .shards = 1});
+  cluster.Connect();
+  const auto table = cluster.MakeTable(TableSpec::Dense("w", {16}));
+  cluster.servers[0]->intercept = [](const proto::Request&) { return true; };
+  const std::vector<float> values(16, 1);
+  cluster.Push(table, {}, values);
+  const absl::Time start = cluster.world.Now();
+  int left = 0;
+  const auto count = [&](const absl::Status& status) {
+    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_TRUE(cluster.scheduler->left);
+    ++left;
+  };
+  cluster.core->Leave(absl::Seconds(30), count);
+  cluster.core->Leave(absl::Seconds(3), count);
+  cluster.RunUntil([&] { return left == 2; });
+  EXPECT_GE(cluster.world.Now() - start, absl::Seconds(3));
+  EXPECT_LT(cluster.world.Now() - start, absl::Seconds(5));
+}
+
 TEST(CoreEndTest, TheEndOfTheClusterEndsEverything) {
   TestCluster cluster({.servers = 1, .shards = 1});
   cluster.Connect();
