@@ -85,8 +85,11 @@ class Parser {
   absl::Status ReadPaper(const toml::node& paper, Experiment* experiment) const {
     const toml::array* const list = paper.as_array();
     if (list == nullptr) return Wrong(&paper, "paper", "is no table: write [[paper]]");
-    std::set<std::string> labels;
-    for (const RunPlan& plan : experiment->runs) labels.insert(LabelOf(plan, Varying(*experiment)));
+    std::set<std::string> labels, of_slopes;
+    for (const RunPlan& plan : experiment->runs) {
+      labels.insert(LabelOf(plan, Varying(*experiment)));
+      of_slopes.insert(LabelWithoutPolicy(plan, Varying(*experiment)));
+    }
     for (const toml::node& one : *list) {
       const toml::table* const table = one.as_table();
       if (table == nullptr) return Wrong(&one, "paper", "is no table: write [[paper]]");
@@ -95,7 +98,7 @@ class Parser {
       if (!setting.has_value() || !says.has_value() || table->size() != 2) {
         return Wrong(&one, "paper", "has a `setting` and what it `says`, texts, and nothing else");
       }
-      if (!labels.contains(*setting)) {
+      if (!labels.contains(*setting) && !of_slopes.contains(*setting)) {
         return Wrong(&one, "paper",
                      absl::StrCat("there is no setting '", *setting, "': there are ",
                                   absl::StrJoin(labels, "; ")));
@@ -211,6 +214,30 @@ absl::StatusOr<Experiment> ParseExperiment(const std::string& file, const std::s
   return Parser(file).Parse(text, overrides);
 }
 
+namespace {
+
+bool IsLearningRate(const PlanField* field) {
+  const auto* const number = std::get_if<double RunPlan::*>(&field->member);
+  return number != nullptr && *number == &RunPlan::learning_rate;
+}
+
+bool IsPolicy(const PlanField* field) {
+  const auto* const text = std::get_if<std::string RunPlan::*>(&field->member);
+  return text != nullptr && *text == &RunPlan::policy;
+}
+
+// Whether the runs that are equal in those fields have one learning rate.
+bool TellsLearningRate(const std::vector<RunPlan>& runs,
+                       const std::vector<const PlanField*>& fields) {
+  std::map<std::string, double> rates;
+  return std::ranges::all_of(runs, [&](const RunPlan& plan) {
+    return rates.emplace(LabelOf(plan, fields), plan.learning_rate).first->second ==
+           plan.learning_rate;
+  });
+}
+
+}  // namespace
+
 std::vector<const PlanField*> VaryingFields(const std::vector<RunPlan>& runs) {
   std::vector<const PlanField*> varying;
   for (const PlanField& field : PlanFields()) {
@@ -218,17 +245,25 @@ std::vector<const PlanField*> VaryingFields(const std::vector<RunPlan>& runs) {
     for (const RunPlan& plan : runs) values.insert(ValueText(plan, field));
     if (values.size() > 1 && std::string(field.name) != "seed") varying.push_back(&field);
   }
-  return varying;
+  std::vector<const PlanField*> others = varying;
+  std::erase_if(others, IsLearningRate);
+  return others.empty() || !TellsLearningRate(runs, others) ? varying : others;
 }
 
 std::string LabelOf(const RunPlan& plan, const std::vector<const PlanField*>& varying) {
   std::vector<std::string> words;
   for (const PlanField* field : varying) {
     const std::string value = ValueText(plan, *field);
+    if (value == "even") continue;  // as usual, of batches or links
     const bool names_itself = std::holds_alternative<std::string RunPlan::*>(field->member);
     words.push_back(names_itself ? value : absl::StrCat(field->name, " ", value));
   }
   return words.empty() ? plan.policy : absl::StrJoin(words, ", ");
+}
+
+std::string LabelWithoutPolicy(const RunPlan& plan, std::vector<const PlanField*> varying) {
+  std::erase_if(varying, IsPolicy);
+  return varying.empty() ? "all policies" : LabelOf(plan, varying);
 }
 
 }  // namespace leeway::lab

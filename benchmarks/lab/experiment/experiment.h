@@ -30,9 +30,10 @@ struct Experiment {
   std::string name;  // of its file, without folder and ending
   std::string title;
   std::string about;
-  double target = std::nan("");              // none
-  std::vector<RunPlan> runs;                 // seeds vary fastest
-  std::map<std::string, std::string> paper;  // by label, what was found elsewhere
+  double target = std::nan("");  // none
+  std::vector<RunPlan> runs;     // seeds vary fastest
+  // What was found elsewhere, by LabelOf or LabelWithoutPolicy.
+  std::map<std::string, std::string> paper;
 };
 
 // What the command line says instead of the file.
@@ -47,9 +48,12 @@ struct Overrides {
 absl::StatusOr<Experiment> ParseExperiment(const std::string& file, const std::string& text,
                                            const Overrides& overrides);
 
-// The fields in which the runs differ, without the seed: what names a run in tables and plots.
+// The fields in which the runs differ: what names a run in tables and plots. Without the seed, and
+// without the learning rate where the others tell it (a policy or an updater has one of its own).
 std::vector<const PlanField*> VaryingFields(const std::vector<RunPlan>& runs);
 std::string LabelOf(const RunPlan& plan, const std::vector<const PlanField*>& varying);
+// That of all runs that differ in their policy alone.
+std::string LabelWithoutPolicy(const RunPlan& plan, std::vector<const PlanField*> varying);
 
 }  // namespace leeway::lab
 

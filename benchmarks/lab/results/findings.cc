@@ -4,6 +4,8 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -86,6 +88,76 @@ bool AreComparable(const RunPlan& one, const RunPlan& other,
     if (ValueText(one, *varying[i]) != ValueText(other, *varying[i])) return false;
   }
   return true;
+}
+
+// Least squares of y over x. Not for fewer than three points, or where all x are the same.
+std::optional<StalenessSlope> LineThrough(const std::vector<std::pair<double, double>>& points) {
+  const auto n = static_cast<double>(points.size());
+  if (points.size() < 3) return std::nullopt;
+  double mean_x = 0, mean_y = 0;
+  for (const auto& [x, y] : points) {
+    mean_x += x / n;
+    mean_y += y / n;
+  }
+  double xx = 0, xy = 0, rest = 0;
+  for (const auto& [x, y] : points) {
+    xx += (x - mean_x) * (x - mean_x);
+    xy += (x - mean_x) * (y - mean_y);
+  }
+  if (xx < 1e-9) return std::nullopt;
+  StalenessSlope line;
+  line.runs = points.size();
+  line.slope = xy / xx;
+  line.epochs = mean_y - line.slope * mean_x;
+  for (const auto& [x, y] : points) {
+    const double off = y - line.epochs - line.slope * x;
+    rest += off * off;
+  }
+  line.error = std::sqrt(rest / (n - 2) / xx);
+  return line;
+}
+
+std::vector<StalenessSlope> SlopesOf(const Experiment& experiment,
+                                     const std::vector<RunResult>& results,
+                                     const std::vector<const PlanField*>& varying) {
+  constexpr std::size_t kPoliciesMin = 3;  // fewer make no line
+  std::vector<std::string> labels;
+  std::map<std::string, std::vector<std::pair<double, double>>> points;
+  std::map<std::string, std::set<std::string>> policies;
+  for (const RunResult& run : results) {
+    const absl::StatusOr<Consistency> policy = Consistency::Parse(run.plan.policy);
+    if (!policy.ok() || policy->rule != Consistency::Rule::kClocks || policy->is_weighted() ||
+        policy->is_compensated()) {
+      continue;
+    }
+    const std::string label = LabelWithoutPolicy(run.plan, varying);
+    const double epochs = EpochsTo(run, experiment.target);
+    if (!policies.contains(label)) labels.push_back(label);
+    policies[label].insert(run.plan.policy);
+    if (epochs >= 0) points[label].emplace_back(MeanOf(run.clock_staleness), epochs);
+  }
+  std::vector<StalenessSlope> slopes;
+  for (const std::string& label : labels) {
+    if (policies[label].size() < kPoliciesMin) continue;
+    std::optional<StalenessSlope> line = LineThrough(points[label]);
+    if (!line.has_value()) continue;
+    line->label = label;
+    const auto said = experiment.paper.find(label);
+    if (said != experiment.paper.end()) line->paper = said->second;
+    slopes.push_back(*std::move(line));
+  }
+  return slopes;
+}
+
+std::string SentenceOf(const StalenessSlope& line, const std::string& target) {
+  const double percent = 100 / line.epochs;
+  std::string sentence = absl::StrCat(
+      line.label, ": a clock of mean staleness adds ",
+      absl::StrFormat("%.1f ± %.1f %% to the %.3g epochs to %s (%d runs)", percent * line.slope,
+                      percent * line.error, line.epochs, target, line.runs),
+      ".");
+  if (!line.paper.empty()) absl::StrAppend(&sentence, " Elsewhere: ", line.paper, ".");
+  return sentence;
 }
 
 std::string Text(const Spread& spread, const char* format) {
@@ -196,6 +268,13 @@ Findings FindingsOf(const Experiment& experiment, const std::vector<RunResult>& 
   }
   const std::string score = results.empty() ? "" : results.front().score_name;
   findings.sentences = SentencesOf(experiment, score, findings.settings);
+  if (!std::isnan(experiment.target)) {
+    findings.slopes = SlopesOf(experiment, results, varying);
+    const std::string target = absl::StrCat(score.empty() ? "loss" : score, " ", experiment.target);
+    for (const StalenessSlope& line : findings.slopes) {
+      findings.sentences.push_back(SentenceOf(line, target));
+    }
+  }
   findings.limits = LimitsOf(experiment, findings.settings);
   return findings;
 }

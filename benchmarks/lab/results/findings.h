@@ -41,8 +41,20 @@ struct Setting {
   std::string paper;  // what was found elsewhere; empty: the experiment does not say
 };
 
+// How the epochs to the target grow with the mean staleness in clocks of BSP, SSP and ASP, over the
+// runs of settings that differ in that alone: a least-squares line.
+struct StalenessSlope {
+  std::string label;     // the setting, without its policy
+  std::size_t runs = 0;  // that came to the target
+  double epochs = 0;     // the line at no staleness
+  double slope = 0;      // epochs a clock
+  double error = 0;      // the slope's standard error
+  std::string paper;     // as in Setting
+};
+
 struct Findings {
   std::vector<Setting> settings;  // in the order of the experiment
+  std::vector<StalenessSlope> slopes;
   std::vector<std::string> sentences;
   std::vector<std::string> limits;  // what cannot be concluded
 };

@@ -59,8 +59,10 @@ Json DataOf(const Experiment& experiment, const std::vector<RunResult>& results)
   if (!experiment.runs.empty()) {
     data["fixed"] = Json::object();
     for (const PlanField& field : PlanFields()) {
-      const bool varies = std::ranges::find(varying, &field) != varying.end();
       const RunPlan& plan = experiment.runs.front();
+      const bool varies = std::ranges::any_of(experiment.runs, [&](const RunPlan& other) {
+        return ValueText(other, field) != ValueText(plan, field);
+      });
       if (!varies && std::string(field.name) != "seed") {
         data["fixed"][field.name] = ValueText(plan, field);
       }

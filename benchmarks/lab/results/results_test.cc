@@ -80,6 +80,35 @@ TEST(Findings, CompareSettingsOverSeeds) {
   EXPECT_THAT(findings.limits, Contains(HasSubstr("fewer than three seeds")));
 }
 
+// Epochs to the target are 1 + staleness / 2, but for the runs of Adam: 1 + 2 · staleness.
+TEST(Findings, TellHowEpochsGrowWithStaleness) {
+  std::vector<RunResult> results;
+  for (const char* updater : {"sgd", "adam"}) {
+    for (const std::uint64_t bound : {1u, 2u, 4u}) {
+      RunResult run = ResultOf(absl::StrCat("ssp:", bound).c_str(), 1, 1);
+      run.plan.updater = updater;
+      run.plan.learning_rate = run.plan.updater == "adam" ? 0.001 : 0.1;
+      run.clock_staleness = {{bound, 7}};
+      const double slope = run.plan.updater == "adam" ? 2 : 0.5;
+      run.points.back().epochs = 1 + slope * static_cast<double>(bound);
+      results.push_back(run);
+    }
+  }
+  results.push_back(ResultOf("softsync:4", 1, 1));  // is not bounded by clocks
+  Experiment experiment = ExperimentOf(results);
+  experiment.paper["adam"] = "twice as much";
+  const Findings findings = FindingsOf(experiment, results);
+  ASSERT_EQ(findings.slopes.size(), 2u);
+  EXPECT_EQ(findings.slopes[0].label, "sgd");
+  EXPECT_NEAR(findings.slopes[0].slope, 0.5, 1e-9);
+  EXPECT_NEAR(findings.slopes[0].epochs, 1, 1e-9);
+  EXPECT_NEAR(findings.slopes[1].slope, 2, 1e-9);
+  EXPECT_NEAR(findings.slopes[1].error, 0, 1e-9);
+  EXPECT_EQ(findings.sentences.back(),
+            "adam: a clock of mean staleness adds 200.0 ± 0.0 % to the 1 epochs to accuracy 0.5 "
+            "(3 runs). Elsewhere: twice as much.");
+}
+
 TEST(Csv, HasARowARun) {
   const std::vector<RunResult> results = {ResultOf("bsp", 1, 4), ResultOf("backup:3/4,drop", 2, 6)};
   const std::string csv = CsvOf(ExperimentOf(results), results);

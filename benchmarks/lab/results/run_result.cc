@@ -125,16 +125,31 @@ absl::StatusOr<RunResult> ResultFromJson(const nlohmann::json& json) {
   return result;
 }
 
-double SecondsTo(const RunResult& result, double target) {
+namespace {
+
+// Null: never.
+const Point* FirstAt(const RunResult& result, double target) {
   const bool scored = !result.score_name.empty();
   const auto reached = [&](const Point& point) {
     return scored ? point.score >= target : point.loss <= target;
   };
   for (std::size_t i = 0; i < result.points.size(); ++i) {
     const Point& next = i + 1 < result.points.size() ? result.points[i + 1] : result.last;
-    if (reached(result.points[i]) && reached(next)) return result.points[i].seconds;
+    if (reached(result.points[i]) && reached(next)) return &result.points[i];
   }
-  return reached(result.last) ? result.last.seconds : -1;
+  return reached(result.last) ? &result.last : nullptr;
+}
+
+}  // namespace
+
+double SecondsTo(const RunResult& result, double target) {
+  const Point* const first = FirstAt(result, target);
+  return first == nullptr ? -1 : first->seconds;
+}
+
+double EpochsTo(const RunResult& result, double target) {
+  const Point* const first = FirstAt(result, target);
+  return first == nullptr ? -1 : first->epochs;
 }
 
 double MeanOf(const Histogram& histogram) {

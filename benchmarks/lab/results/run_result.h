@@ -60,6 +60,8 @@ Point PointFrom(const nlohmann::json& json);  // throws nlohmann::json::exceptio
 // Seconds until the score first reached `target` at a point and stayed there at the next; negative:
 // never. Of workloads without a score: until the loss fell to it.
 double SecondsTo(const RunResult& result, double target);
+// Likewise in epochs.
+double EpochsTo(const RunResult& result, double target);
 double MeanOf(const std::map<std::uint64_t, std::uint64_t>& histogram);
 std::uint64_t MaxOf(const std::map<std::uint64_t, std::uint64_t>& histogram);
 
