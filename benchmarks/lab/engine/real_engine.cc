@@ -17,8 +17,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+#include "benchmarks/lab/engine/shaped_network.h"
 #include "benchmarks/lab/engine/surroundings.h"
 #include "benchmarks/lab/engine/train.h"
+#include "benchmarks/lab/experiment/links.h"
 #include "benchmarks/lab/results/folder.h"
 #include "benchmarks/lab/workloads/registry.h"
 #include "runtime/base/status_macros.h"
@@ -32,6 +34,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr absl::Duration kStatusPatience = absl::Seconds(10);
+constexpr int kSchedulerPort = 9000;  // in a network of its own
 
 double MonotonicSeconds() {
   timespec now = {};
@@ -114,6 +117,28 @@ absl::StatusOr<nlohmann::json> ReadJson(const std::string& path) {
   return json;
 }
 
+// In the order of ProcessesOf: scheduler, servers, workers, evaluator.
+std::vector<NodeLink> LinksOf(const RunPlan& plan) {
+  std::vector<NodeLink> nodes(1 + plan.servers + plan.workers + 1,
+                              {.up_mbit = plan.link_mbit, .down_mbit = plan.link_mbit});
+  const std::vector<WorkerLink> links = *ParseLinks(plan.links);
+  for (const WorkerLink& link : links) {
+    nodes[1 + plan.servers + link.rank] = {.up_mbit = link.up_mbit, .down_mbit = link.down_mbit};
+  }
+  return nodes;
+}
+
+// Moves each process to its node of the network.
+void PlaceInNetwork(std::vector<launch::ProcessSpec>* processes) {
+  for (std::size_t node = 0; node < processes->size(); ++node) {
+    launch::ProcessSpec& process = (*processes)[node];
+    const std::vector<std::string> inside = ShapedNetwork::Inside(node);
+    process.arguments.insert(process.arguments.begin(), inside.begin(), inside.end());
+    process.environment["LEEWAY_HOST"] = ShapedNetwork::AddressOf(node);
+    process.environment["LEEWAY_VAN"] = "tcp";
+  }
+}
+
 absl::StatusOr<std::vector<launch::ProcessSpec>> ProcessesOf(const RunPlan& plan,
                                                              const std::string& folder) {
   launch::ClusterSpec cluster;
@@ -124,6 +149,9 @@ absl::StatusOr<std::vector<launch::ProcessSpec>> ProcessesOf(const RunPlan& plan
   cluster.environment = {{"LEEWAY_LOG", "warning"},
                          {"LEEWAY_CONNECT_TIMEOUT_MS", "120000"},
                          {"LEEWAY_REQUEST_TIMEOUT_MS", "600000"}};
+  if (plan.has_shaped_links()) {
+    cluster.scheduler = absl::StrCat(ShapedNetwork::AddressOf(0), ":", kSchedulerPort);
+  }
   LEEWAY_ASSIGN_OR_RETURN(auto processes, launch::PlanCluster(cluster));
   launch::ProcessSpec evaluator = processes.back();
   evaluator.name = "evaluator";
@@ -131,6 +159,7 @@ absl::StatusOr<std::vector<launch::ProcessSpec>> ProcessesOf(const RunPlan& plan
   evaluator.environment.erase("LEEWAY_RANK");
   std::erase(evaluator.unset, "LEEWAY_READ_ONLY");
   processes.push_back(std::move(evaluator));
+  if (plan.has_shaped_links()) PlaceInNetwork(&processes);
   return processes;
 }
 
@@ -198,6 +227,7 @@ absl::StatusOr<RunResult> RunReal(const RunPlan& plan, const Workload& workload)
   LEEWAY_RETURN_IF_ERROR(WriteFile(folder->path() + "/plan.json", ToJson(plan).dump()));
   LEEWAY_ASSIGN_OR_RETURN(const ProgressFile progress,
                           ProgressFile::Map(folder->path() + "/progress", /*make=*/true));
+  if (plan.has_shaped_links()) LEEWAY_RETURN_IF_ERROR(ShapedNetwork::Make(LinksOf(plan)));
   LEEWAY_ASSIGN_OR_RETURN(const auto processes, ProcessesOf(plan, folder->path()));
   std::string said;  // the last line of an error
   launch::SupervisorOptions options;

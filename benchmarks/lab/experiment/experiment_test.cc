@@ -72,7 +72,6 @@ TEST(Experiment, ErrorsNameFileLineAndKey) {
   EXPECT_THAT(ErrorOf("links = '1:-5:2'\n"), HasSubstr("not RANK:UP_MBIT:DOWN_MBIT"));
   EXPECT_THAT(ErrorOf("links = '1:5:2+1:3:3'\n"), HasSubstr("worker 1 is there twice"));
   EXPECT_THAT(ErrorOf("links = '8:5:2'\n"), HasSubstr("there is no worker 8 of 8"));
-  EXPECT_THAT(ErrorOf("engine = 'real'\nlinks = '1:5:2'\n"), HasSubstr("the real engine"));
   EXPECT_THAT(ErrorOf("policy = ['bsp', 'asp']\n[[paper]]\nsetting = 'ssp:1'\nsays = 'fast'\n"),
               HasSubstr("mine.toml:2: paper: there is no setting 'ssp:1': there are asp; bsp"));
   EXPECT_THAT(ErrorOf("[[paper]]\nsays = 'fast'\n"), HasSubstr("paper: has a `setting`"));

@@ -112,12 +112,6 @@ absl::Status Validate(const RunPlan& plan) {
     return absl::InvalidArgumentError(absl::StrCat("links '", plan.links, "': there is no worker ",
                                                    link.rank, " of ", plan.workers));
   }
-  if (plan.engine == "real" && (plan.link_mbit > 0 || !links.empty())) {
-    return absl::InvalidArgumentError(
-        "link_mbit and links: the real engine uses the machine's links as they are; set link_mbit "
-        "= "
-        "0 and links = \"even\", or engine = \"virtual\"");
-  }
   // The whole description, so that what does not go together is said before anything is started.
   TableSpec table = TableSpec::Dense("w", {16});
   return TablesOf(plan, {table}).status();

@@ -39,6 +39,11 @@ struct RunPlan {
   std::uint32_t points = 30;
   std::uint64_t seed = 1;
 
+  // Whether a real run needs links other than the machine's (shaped_network.h).
+  bool has_shaped_links() const {
+    return engine == "real" && (link_mbit > 0 || links != RunPlan().links);
+  }
+
   friend bool operator==(const RunPlan&, const RunPlan&) = default;
 };
 

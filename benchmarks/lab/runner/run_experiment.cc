@@ -17,6 +17,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "benchmarks/lab/engine/real_engine.h"
+#include "benchmarks/lab/engine/shaped_network.h"
 #include "benchmarks/lab/engine/virtual_engine.h"
 #include "benchmarks/lab/workloads/registry.h"
 #include "runtime/base/status_macros.h"
@@ -41,6 +42,7 @@ class Runner {
       folder_.Load(plan).has_value() ? void(++tally_.kept) : waiting_.push_back(&plan);
     }
     std::reverse(waiting_.begin(), waiting_.end());
+    LEEWAY_RETURN_IF_ERROR(CheckLinks());
     const std::size_t all = waiting_.size();
     while (!waiting_.empty() || !running_.empty()) {
       while (MayStart()) LEEWAY_RETURN_IF_ERROR(StartNext());
@@ -56,6 +58,13 @@ class Runner {
     std::string plan_file;
     std::string log_file;
   };
+
+  // What the links of real runs need, before anything is started.
+  absl::Status CheckLinks() const {
+    const bool shaped =
+        std::ranges::any_of(waiting_, [](const RunPlan* plan) { return plan->has_shaped_links(); });
+    return shaped ? ShapedNetwork::Check() : absl::OkStatus();
+  }
 
   bool MayStart() const {
     if (waiting_.empty() || running_.size() >= jobs_) return false;

@@ -1,0 +1,30 @@
+# Runs the experiment in both engines: the real worker's card must be as slow as the simulated one's.
+# "SKIPPED" where this machine allows no network namespaces.
+file(REMOVE_RECURSE "${OUT}")
+execute_process(
+  COMMAND "${PROGRAM}" run "${SOURCE}/slow_link.toml" --quiet --out "${OUT}"
+  OUTPUT_VARIABLE said ERROR_VARIABLE errors RESULT_VARIABLE result)
+message("${said}${errors}")
+if(errors MATCHES "the real engine need root" AND NOT EXISTS "${OUT}/results.csv")
+  message("SKIPPED: no network namespaces can be made here")
+  return()
+endif()
+if(NOT result EQUAL 0)
+  message(FATAL_ERROR "it ended with ${result}")
+endif()
+file(READ "${OUT}/results.json" results)
+foreach(run RANGE 1)
+  string(JSON engine GET "${results}" ${run} plan engine)
+  string(JSON seconds GET "${results}" ${run} last seconds)
+  string(JSON score GET "${results}" ${run} last score)
+  string(REGEX REPLACE "\\..*" "" seconds_of_${engine} "${seconds}")
+  set(score_of_${engine} "${score}")
+endforeach()
+# Wall time may be longer on a busy machine, but not shorter.
+math(EXPR least "${seconds_of_virtual} * 7 / 10")
+if(seconds_of_real LESS least OR least LESS 2)
+  message(FATAL_ERROR "${seconds_of_real} s in real processes, ${seconds_of_virtual} s in the simulator")
+endif()
+if(NOT score_of_real STREQUAL score_of_virtual)
+  message(FATAL_ERROR "BSP learns otherwise in real processes: ${score_of_real}, ${score_of_virtual}")
+endif()
