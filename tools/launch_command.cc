@@ -1,10 +1,18 @@
 // `leeway launch`: a whole cluster on this machine.
 #include <cstdio>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "leeway/config.h"
+#include "runtime/config/address.h"
+#include "tools/admin/inquiry.h"
 #include "tools/launch/cluster.h"
 #include "tools/launch/guard.h"
 #include "tools/launch/log_files.h"
@@ -41,6 +49,22 @@ void NameWhatIsOverridden(absl::string_view scheduler) {
   }
 }
 
+constexpr absl::Duration kStatusPatience = absl::Seconds(1);
+
+// Whether the scheduler says that the cluster is complete; nullopt: it does not answer. A worker
+// whose Worker::Connect has succeeded has seen it complete.
+std::optional<bool> IsComplete(const std::string& scheduler) {
+  absl::StatusOr<Config> config = Config::FromEnvironment();
+  const absl::StatusOr<std::string> address = runtime::NormalizeAddress(scheduler);
+  if (!config.ok() || !address.ok()) return std::nullopt;
+  const absl::StatusOr<std::string> answer =
+      AskForStatus({*address}, Role::kScheduler, kStatusPatience, *config)[0];
+  if (!answer.ok()) return std::nullopt;
+  const auto status = nlohmann::json::parse(*answer, nullptr, /*allow_exceptions=*/false);
+  if (!status.is_object()) return std::nullopt;
+  return status.value("complete", false);
+}
+
 }  // namespace
 
 int RunLaunchCommand(const LaunchCommand& command) {
@@ -62,6 +86,9 @@ int RunLaunchCommand(const LaunchCommand& command) {
     options.end_grace = launch::EndGrace();
     options.restarts_max = command.restarts_max;
     options.on_event = Say;
+    options.all_joined = [&] {
+      return IsComplete(processes->front().environment["LEEWAY_SCHEDULER"]);
+    };
     options.on_line = [&](std::size_t i, launch::Stream stream, absl::string_view line) {
       logs->Add(i, line);
       return launch::PrintPrefixed((*processes)[i].name, i, stream, line);

@@ -64,6 +64,10 @@ TEST(LaunchedLifeTest, AWorkerThatNeverJoinsOrNeverLeavesIsAFailure) {
     EXPECT_EQ(ended.code, 1);
     EXPECT_THAT(ended.errors, HasSubstr("never joined it or ended without leaving it"));
   }
+  const Ended waits = RunToEnd({kLeeway, "launch", "-w", "2", "--", "sh", "-c",
+                                "[ $LEEWAY_RANK = 1 ] || exec \"$0\" static", kWorkerLife});
+  EXPECT_EQ(waits.code, 1);
+  EXPECT_THAT(waits.errors, HasSubstr("leeway: worker 1 ended without having joined the cluster"));
   const Ended good = RunToEnd({kLeeway, "launch", "--", kWorkerLife, "static"});
   EXPECT_EQ(good.code, 0) << good.errors;
 }

@@ -8,6 +8,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,14 +47,15 @@ class Launcher {
  public:
   explicit Launcher(const std::vector<ProcessSpec>& processes,
                     absl::Duration grace = absl::Seconds(30),
-                    absl::Duration end_grace = absl::Seconds(30), std::uint32_t restarts = 0) {
+                    absl::Duration end_grace = absl::Seconds(30), std::uint32_t restarts = 0,
+                    std::optional<bool> all_joined = true) {
     int fds[2];
     if (pipe2(fds, O_CLOEXEC) != 0) std::abort();
     pid_ = fork();
     if (pid_ == 0) {
       dup2(fds[1], STDOUT_FILENO);
       dup2(fds[1], STDERR_FILENO);
-      _exit(RunGuarded([&] { return Main(processes, grace, end_grace, restarts); }));
+      _exit(RunGuarded([&] { return Main(processes, grace, end_grace, restarts, all_joined); }));
     }
     close(fds[1]);
     output_ = fds[0];
@@ -105,12 +107,17 @@ class Launcher {
 
  private:
   static int Main(const std::vector<ProcessSpec>& processes, absl::Duration grace,
-                  absl::Duration end_grace, std::uint32_t restarts) {
+                  absl::Duration end_grace, std::uint32_t restarts,
+                  std::optional<bool> all_joined) {
     SupervisorOptions options;
     options.grace = grace;
     options.end_grace = end_grace;
     options.restarts_max = restarts;
     options.restart_pause = absl::Milliseconds(1);
+    // First it is not known.
+    options.all_joined = [all_joined, asked = false]() mutable {
+      return std::exchange(asked, true) ? all_joined : std::nullopt;
+    };
     options.on_event = [](absl::string_view line) {
       WriteAll(STDERR_FILENO, absl::StrCat(line, "\n"));
     };
@@ -271,6 +278,16 @@ TEST(LaunchTest, AClusterThatOutlivesItsWorkersIsStoppedAndIsAFailure) {
   EXPECT_THAT(launcher.AllLines(),
               ElementsAre(testing::AllOf(HasSubstr("never joined it or ended without leaving it"),
                                          EndsWith("stopping scheduler"))));
+  EXPECT_EQ(launcher.Wait(), 1);
+}
+
+TEST(LaunchTest, AWorkerThatEndsWithoutHavingJoinedEndsThoseThatWaitForIt) {
+  Launcher launcher({Script("scheduler", "sleep 1000", false), Script("worker 0", "sleep 1000"),
+                     Script("worker 1", "true")},
+                    absl::Seconds(30), absl::Seconds(30), /*restarts=*/0, /*all_joined=*/false);
+  EXPECT_THAT(launcher.AllLines(),
+              ElementsAre("worker 1 ended without having joined the cluster (Worker::Connect), and "
+                          "the other workers wait for that in vain; stopping scheduler, worker 0"));
   EXPECT_EQ(launcher.Wait(), 1);
 }
 

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -28,6 +29,9 @@ constexpr int kReadsMax = 16;
 
 constexpr int kBrokenPipeCode = 128 + SIGPIPE;
 constexpr int kNotOverCode = 1;
+
+// How often it is asked whether all have joined.
+constexpr absl::Duration kAskInterval = absl::Seconds(1);
 
 // One stream of one process.
 struct Channel {
@@ -56,6 +60,7 @@ class Supervisor {
       HandleSignals();
       const absl::Time now = runtime::MonotonicNow();
       RestartWhoIsDue(now);
+      if (!stopping_ && now >= ask_at_) FailIfNotAllJoined();
       if (!stopping_ && now >= end_by_) Fail(kNotOverCode, DescribeRest());
       if (stopping_ && now >= ask_again_at_ && WorkIsDone()) {
         ask_again_at_ = absl::InfiniteFuture();
@@ -123,7 +128,7 @@ class Supervisor {
   }
 
   absl::Time NextDeadline() const {
-    if (!stopping_) return std::min(end_by_, NextRestart());
+    if (!stopping_) return std::min({end_by_, ask_at_, NextRestart()});
     return WorkIsDone() ? std::min(ask_again_at_, kill_at_) : kill_at_;
   }
 
@@ -150,7 +155,11 @@ class Supervisor {
       if (member.pid != pid || !member.running) continue;
       member.running = false;
       Drain(&member);  // its last lines come before ours
-      if (ExitCodeOf(status) == 0 || MayRestart(i, status)) return;
+      if (ExitCodeOf(status) == 0) {
+        if (specs_[i].is_work && !all_joined_) ask_at_ = runtime::MonotonicNow();
+        return;
+      }
+      if (MayRestart(i, status)) return;
       Fail(ExitCodeOf(status), DescribeEnd(specs_[i].name, status));
     }
   }
@@ -174,6 +183,24 @@ class Supervisor {
     options_.on_event(absl::StrCat(end, "; another is started in its place (", restarts_, " of ",
                                    options_.restarts_max, ")"));
     return true;
+  }
+
+  // Those of the work that go on may wait for one that has ended.
+  void FailIfNotAllJoined() {
+    ask_at_ = absl::InfiniteFuture();
+    if (WorkIsDone()) return;
+    const std::optional<bool> all_joined = options_.all_joined();
+    if (!all_joined.has_value()) {
+      ask_at_ = In(kAskInterval);
+      return;
+    }
+    all_joined_ = *all_joined;
+    if (all_joined_) return;
+    Fail(kNotOverCode,
+         absl::StrCat(absl::StrJoin(Names(/*running=*/false, /*only_work=*/true), ", "),
+                      " ended without having joined the cluster (Worker::Connect), and the other "
+                      "workers wait for that in vain; stopping ",
+                      absl::StrJoin(Names(/*running=*/true), ", ")));
   }
 
   absl::Time NextRestart() const {
@@ -214,14 +241,19 @@ class Supervisor {
 
   // The work has ended, and those that serve it go on.
   std::string DescribeRest() const {
-    std::vector<absl::string_view> names;
-    for (std::size_t i = 0; i < specs_.size(); ++i) {
-      if (members_[i].running) names.push_back(specs_[i].name);
-    }
     return absl::StrCat(
         "the workers have ended, but the cluster has not: one of them never joined "
         "it or ended without leaving it (Worker::Leave, ~Worker); stopping ",
-        absl::StrJoin(names, ", "));
+        absl::StrJoin(Names(/*running=*/true), ", "));
+  }
+
+  std::vector<absl::string_view> Names(bool running, bool only_work = false) const {
+    std::vector<absl::string_view> names;
+    for (std::size_t i = 0; i < specs_.size(); ++i) {
+      if (members_[i].running != running || (only_work && !specs_[i].is_work)) continue;
+      names.push_back(specs_[i].name);
+    }
+    return names;
   }
 
   bool AnyRunning() const {
@@ -243,9 +275,11 @@ class Supervisor {
   std::vector<Member> members_;
   std::uint32_t restarts_ = 0;
   bool stopping_ = false;
-  bool ended_ = false;   // every process is dead: no more lines come
+  bool ended_ = false;  // every process is dead: no more lines come
+  bool all_joined_ = false;
   bool unread_ = false;  // the output cannot be written any more
   absl::Time end_by_ = absl::InfiniteFuture();
+  absl::Time ask_at_ = absl::InfiniteFuture();
   absl::Time ask_again_at_ = absl::InfiniteFuture();
   absl::Time kill_at_ = absl::InfiniteFuture();
   SupervisorResult result_;

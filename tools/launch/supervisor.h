@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,10 @@ struct SupervisorOptions {
   // The time from the end of a process to the start of its replacement, so that a process that
   // cannot start does not do so many times a second.
   absl::Duration restart_pause = absl::Seconds(1);
+  // Whether all processes of the work have joined the cluster; nullopt: that is not known yet.
+  // Asked from the time on that one of them has succeeded while others run, until it is known: if
+  // not, they wait for it in vain, and that is a failure. May block for a short time.
+  std::function<std::optional<bool>()> all_joined = [] { return true; };
   // Events of processes, for people: one line without its end.
   std::function<void(absl::string_view line)> on_event = [](absl::string_view) {};
   // The time that serving processes may go on once the work is done. Longer, and they are stopped
