@@ -178,8 +178,9 @@ TEST_F(ExitCodesTest, ATrainingWhoseServerDies) {
   EXPECT_THAT(lost.errors, testing::HasSubstr("LEEWAY_REPLICATION=2 keeps the cluster up"));
 
   environment["LEEWAY_REPLICATION"] = "2";
+  // The training lasts longer than until the server is replaced, a second later.
   const Ended replaced =
-      RunToEnd({"sh", "-c", TrainAndKillAServer("--servers 3 --steps 500")}, environment);
+      RunToEnd({"sh", "-c", TrainAndKillAServer("--servers 3 --steps 4000")}, environment);
   EXPECT_EQ(replaced.code, 0) << replaced.errors;
   EXPECT_THAT(replaced.errors, testing::HasSubstr("another is started in its place (1 of 20)"));
 }
