@@ -54,7 +54,10 @@ struct Initializer {
 
 // What becomes of a push that holds NaN or infinity (nonfinite_pushes in `leeway status`), or whose
 // update leaves 16-bit values that are NaN or infinite or makes integers wrap around (overflows;
-// known before it is applied unless it is held for its clock: then it is counted).
+// known before it is applied unless it is held for its clock: then it is counted). The rows of a
+// key that a push has several times are added up first, on the worker: integers that wrap around
+// there are overflows, which kRefuse refuses before anything is sent, uncounted; sums of finite
+// floats that are infinite count as infinity that was pushed.
 enum class NonFinite : std::uint8_t {
   kCount = 0,   // apply, and count
   kRefuse = 1,  // refuse the push with INVALID_ARGUMENT, and count

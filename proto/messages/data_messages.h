@@ -61,6 +61,8 @@ struct Request {
   std::uint32_t codec = 0;
   std::uint64_t have = 0;  // dense pull: the version of the block that the worker holds; 0: none
   std::uint64_t read_updates = 0;  // push: Reply::updates of the pull that it was computed from
+  // Push of rows of integers: the worker has added up several of one key, and they wrapped around.
+  bool rows_wrapped = false;
   static bool Fields(auto& v, auto& m) {
     return v("id", m.id) && v("epoch", m.epoch) && v("table", m.table, AtLeast(1)) &&
            v("kind", m.kind, kTableKinds) && v("op", m.op, kOps) && v("dtype", m.dtype, kDTypes) &&
@@ -74,7 +76,8 @@ struct Request {
            v("have", m.have,
              Range{}.When(m.kind == TableKind::kDense && HasPull(m.op),
                           "of a pull of a dense block")) &&
-           v("read_updates", m.read_updates, Range{}.When(HasPush(m.op), "of a push"));
+           v("read_updates", m.read_updates, Range{}.When(HasPush(m.op), "of a push")) &&
+           v("rows_wrapped", m.rows_wrapped);
   }
 };
 // One message of a codec in the values frame of a reply.

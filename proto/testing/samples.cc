@@ -223,6 +223,7 @@ void AddRequests(std::vector<Sample>* all) {
   all->push_back({dense_pull});
 
   Request sparse = NewRequest(TableKind::kSparse, Op::kPush, DType::kInt32);
+  sparse.rows_wrapped = true;
   sparse.keys = 2;
   sparse.elements = 6;
   all->push_back(

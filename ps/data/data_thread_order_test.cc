@@ -349,6 +349,36 @@ TEST(Refused, ValuesThatWouldWrapAroundWhereTheTableSaysSo) {
   EXPECT_EQ(bench.counters().pushes_applied, 3u);
 }
 
+// Such a push comes from a worker that does not know yet that the table refuses it.
+TEST(Refused, RowsThatHaveWrappedAroundWhereTheTableSaysSo) {
+  Bench bench({.num_shards = 1});
+  for (const bool refuses : {false, true}) {
+    for (const Consistency& consistency : {kAsp, Consistency::Bsp()}) {
+      TableSpec spec = TableSpec::Sparse(absl::StrCat("t", refuses, consistency.is_bsp()), 1);
+      spec.dtype = DType::kInt64;
+      spec.updater = {"add", {}};
+      spec.consistency = consistency;
+      if (refuses) spec.nonfinite = NonFinite::kRefuse;
+      proto::Request request = bench.SparsePull(0, bench.Install(spec), 0, 0, 1);
+      request.op = proto::Op::kPush;
+      request.dtype = DType::kInt64;
+      request.elements = 1;
+      request.rows_wrapped = true;
+      const std::int64_t value = std::numeric_limits<std::int64_t>::min();
+      Payload payload = Bench::Keys({0});
+      payload.push_back(runtime::Buffer::CopyOf(&value, sizeof(value)));
+      const std::uint64_t before = bench.counters().overflows;
+      bench.Send(0, request, std::move(payload));
+      const absl::Status result = bench.TakeReply(0).reply().result;
+      EXPECT_EQ(bench.counters().overflows, before + 1);
+      EXPECT_EQ(result.code(), refuses ? StatusCode::kInvalidArgument : StatusCode::kOk) << result;
+      if (refuses) {
+        EXPECT_THAT(std::string(result.message()), HasSubstr("TableSpec::nonfinite"));
+      }
+    }
+  }
+}
+
 TEST(Tables, OneThatWasNotCreatedIsForgottenUnlessItIsInUse) {
   Bench bench;
   const std::uint32_t unused = bench.Install(AddTable("w", kAsp));

@@ -60,6 +60,18 @@ absl::Status Pushes::NoteNonFinite(const Table& table, const proto::Request& req
                    what, ", which the table refuses (TableSpec::nonfinite)"));
 }
 
+// The worker has added up rows of one key, and they wrapped around.
+absl::Status Pushes::NoteWrapped(const Table& table, const proto::Request& request) {
+  ++state_->context->counters->overflows;
+  if (table.SettingsAt(request.clock).spec.nonfinite != NonFinite::kRefuse) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "a push of worker ", request.id.worker, " to table ", table.spec().name,
+      " has several rows of one key, whose integers wrap around when they are added up, which the "
+      "table refuses (TableSpec::nonfinite)"));
+}
+
 // Of a push that is applied now, to a table that refuses what is not finite.
 absl::Status Pushes::CheckOverflow(const Table& table, const proto::Request& request,
                                    const ShardStore& store, const PushView& push, double weight) {
@@ -156,6 +168,7 @@ absl::Status Pushes::Take(const Table& table, const Inbound& inbound, bool* held
     LEEWAY_ASSIGN_OR_RETURN(nonfinite,
                             CheckFinite(table, request, push, table.is_compensated() ? 1 : weight));
   }
+  if (request.rows_wrapped) LEEWAY_RETURN_IF_ERROR(NoteWrapped(table, request));
   ShardStore* store = state_->stores.Of(table, settings);
   if (look_first && at_once && settings.spec.nonfinite == NonFinite::kRefuse) {
     LEEWAY_RETURN_IF_ERROR(CheckOverflow(table, request, *store, push, weight));

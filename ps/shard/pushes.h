@@ -62,6 +62,7 @@ class Pushes {
                                    const PushView& push, double weight);
   absl::Status NoteNonFinite(const Table& table, const proto::Request& request,
                              absl::string_view what);
+  absl::Status NoteWrapped(const Table& table, const proto::Request& request);
   absl::Status CheckOverflow(const Table& table, const proto::Request& request,
                              const ShardStore& store, const PushView& push, double weight);
   absl::Status Dropped(const Table& table, const proto::Request& request,

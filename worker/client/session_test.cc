@@ -1,7 +1,9 @@
 // Tests of the blocking layer with real threads and loops, among scripted peers over inproc.
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <future>
+#include <limits>
 #include <memory>
 #include <string>
 #include <thread>
@@ -20,6 +22,8 @@
 namespace leeway::worker {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 class SessionTest : public ::testing::Test {
@@ -178,6 +182,38 @@ TEST_F(SessionTest, TheTicketHasErrorsKnownAtOnce) {
   EXPECT_TRUE(worker_->Wait(Ticket()).ok());
   EXPECT_EQ(worker_->Wait(Table().Pull(std::span<float>())).code(),
             absl::StatusCode::kFailedPrecondition);
+}
+
+// 9 twice, with integers that wrap around when they are added up.
+TEST_F(SessionTest, RowsOfAKeyThatWrapAroundAreToldOrRefused) {
+  Connect();
+  TableSpec spec = TableSpec::Sparse("counts", 1, DType::kInt64);
+  const Table counts = Open(spec);
+  spec.name = "refuses";
+  spec.nonfinite = NonFinite::kRefuse;
+  const Table refuses = Open(spec);
+  std::vector<bool> told;
+  OnPeers([&] {
+    server_->intercept = [&](const proto::Request& request) {
+      told.push_back(request.rows_wrapped);
+      return false;
+    };
+  });
+  const std::vector<std::uint64_t> keys = {9, 9};
+  std::vector<std::int64_t> values = {std::numeric_limits<std::int64_t>::max(), 1};
+  const auto push = [&](const Table& table) {
+    return worker_->Wait(
+        table.Push(std::span<const std::uint64_t>(keys), std::span<const std::int64_t>(values)));
+  };
+  EXPECT_TRUE(push(counts).ok());
+  const absl::Status refused = push(refuses);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(refused.message()),
+              AllOf(HasSubstr("table 'refuses'"), HasSubstr("key 9"), HasSubstr("wrap around"),
+                    HasSubstr("TableSpec::nonfinite")));
+  values[1] = -1;
+  EXPECT_TRUE(push(refuses).ok());
+  OnPeers([&] { EXPECT_THAT(told, ElementsAre(true, false)); });
 }
 
 TEST_F(SessionTest, DeadlinesHoldWhileTheServerIsSilent) {

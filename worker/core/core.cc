@@ -1,6 +1,7 @@
 #include "worker/core/core.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "proto/messages/limits.h"
@@ -10,6 +11,7 @@
 #include "runtime/base/status_macros.h"
 #include "runtime/log/log.h"
 #include "worker/control/argument_checks.h"
+#include "worker/slicing/live_table_settings.h"
 
 namespace leeway::worker {
 namespace {
@@ -21,6 +23,20 @@ constexpr absl::Duration kConnectGrace = absl::Seconds(1);
 constexpr absl::Duration kProbeTimeout = absl::Seconds(30);
 // How often a worker that leaves looks whether its pushes have been answered.
 constexpr absl::Duration kLeaveLook = absl::Milliseconds(5);
+
+// A table that refuses what is not finite takes no rows of one key that wrap around when they are
+// added up. A server says so where this worker does not know yet that the table does.
+absl::Status CheckSums(const Sliced& sliced, std::uint64_t clock) {
+  if (!sliced.wrapped_key.has_value()) return absl::OkStatus();
+  const TableInfo& table = *sliced.table;
+  const std::optional<NonFinite> changed =
+      table.settings == nullptr ? std::nullopt : table.settings->NonFiniteAt(clock);
+  if (changed.value_or(table.spec.nonfinite) != NonFinite::kRefuse) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "push to table '", table.spec.name, "': integers of key ", *sliced.wrapped_key,
+      ", of which it has several rows, wrap around when these are added up, which the table "
+      "refuses (TableSpec::nonfinite); nothing of it was sent"));
+}
 
 absl::Status LeftOpen() {
   return absl::DeadlineExceededError(
@@ -361,6 +377,7 @@ std::shared_ptr<Operation> Core::Submit(absl::StatusOr<Sliced> sliced, const Ter
   if (status.ok()) status = sliced.status();
   if (status.ok() && proto::HasPush(sliced->op)) {
     status = MayDo(absl::StrCat("push to table '", sliced->table->spec.name, "'"));
+    if (status.ok()) status = CheckSums(*sliced, clock());
   }
   if (!status.ok()) return operations_.Refuse(std::move(status), std::move(completion));
   return operations_.Submit(*std::move(sliced), clock(), terms, std::move(completion));

@@ -153,6 +153,7 @@ proto::Request RequestSender::MessageFor(const Request& request, absl::Time now)
   message.has_learning_rate = request.learning_rate.has_value();
   message.learning_rate = request.learning_rate.value_or(0);
   message.read_updates = request.read_updates;
+  message.rows_wrapped = request.piece.rows_wrapped;
   if (request.operation == nullptr) {
     // No operation waits for it: a server need not hold a pull. A push that was accepted, however,
     // must not be refused because it takes long.

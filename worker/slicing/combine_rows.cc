@@ -1,6 +1,9 @@
 #include "worker/slicing/combine_rows.h"
 
 #include <cstring>
+#include <limits>
+
+#include "absl/numeric/int128.h"
 
 namespace leeway::worker {
 namespace {
@@ -20,7 +23,26 @@ void SumRows(const std::byte* rows, std::uint64_t width, std::span<const std::ui
   }
 }
 
+template <class T, class Sum>
+bool AnySumWraps(const std::byte* rows, std::uint64_t width, std::span<const std::uint32_t> which) {
+  const T* from = reinterpret_cast<const T*>(rows);
+  for (std::uint64_t e = 0; e < width; ++e) {
+    Sum sum = 0;
+    for (const std::uint64_t row : which) sum += from[row * width + e];
+    if (sum < std::numeric_limits<T>::min() || sum > std::numeric_limits<T>::max()) return true;
+  }
+  return false;
+}
+
 }  // namespace
+
+bool SumsWrap(DType dtype, const std::byte* rows, std::uint64_t width,
+              std::span<const std::uint32_t> which) {
+  if (which.size() == 1) return false;
+  if (dtype == DType::kInt32) return AnySumWraps<std::int32_t, std::int64_t>(rows, width, which);
+  if (dtype == DType::kInt64) return AnySumWraps<std::int64_t, absl::int128>(rows, width, which);
+  return false;
+}
 
 void CombineRows(Updater::Combine combine, DType dtype, const std::byte* rows, std::uint64_t width,
                  std::span<const std::uint32_t> which, std::byte* out) {

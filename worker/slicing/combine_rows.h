@@ -17,6 +17,10 @@ namespace leeway::worker {
 void CombineRows(Updater::Combine combine, DType dtype, const std::byte* rows, std::uint64_t width,
                  std::span<const std::uint32_t> which, std::byte* out);
 
+// Whether sums of integers wrap around; false for other types, whose sums may be infinite.
+bool SumsWrap(DType dtype, const std::byte* rows, std::uint64_t width,
+              std::span<const std::uint32_t> which);
+
 }  // namespace leeway::worker
 
 #endif  // LEEWAY_WORKER_SLICING_COMBINE_ROWS_H_

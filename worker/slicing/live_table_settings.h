@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "leeway/consistency.h"
+#include "leeway/table_spec.h"
 #include "proto/messages/table_settings_schedule.h"
 
 namespace leeway::worker {
@@ -49,6 +50,12 @@ class LiveTableSettings {
     if (settings == nullptr) return std::nullopt;
     const auto found = settings->parameters.find("learning_rate");
     return found == settings->parameters.end() ? 1 : found->second;
+  }
+  // None: what the table was created with.
+  std::optional<NonFinite> NonFiniteAt(std::uint64_t clock) const {
+    const proto::TableSettings* const settings = schedule_.At(clock);
+    if (settings == nullptr) return std::nullopt;
+    return settings->nonfinite;
   }
   // Whether the settings of that clock are being decided: no request of it may be sent yet.
   bool UndecidedAt(std::uint64_t clock) const { return schedule_.UndecidedAt(clock); }

@@ -56,6 +56,7 @@ struct Piece {
   std::uint64_t elements = 0;        // in the values frame, or (dense pull) expected
   std::uint64_t reply_elements = 0;  // of the answer to a pull; unknown for ragged
   std::uint32_t codec = 0;           // of the values frame; 0: values as they are
+  bool rows_wrapped = false;         // proto::Request::rows_wrapped
   absl::InlinedVector<runtime::Buffer, 3> payload = {};
   std::unique_ptr<Refundable> refundable = nullptr;  // of a push that has changed kept state
 };
@@ -102,9 +103,10 @@ struct Sliced {
   std::shared_ptr<const TableInfo> table;
   proto::Op op = proto::Op::kPush;
   Pieces pieces = {};
-  std::unique_ptr<PushSource> source = nullptr;  // of pushes whose pieces are still to be filled
-  std::unique_ptr<PullSink> sink = nullptr;      // pulls
-  UserMemoryHold memory = {};                    // where pieces point into the user's memory
+  std::unique_ptr<PushSource> source = nullptr;   // of pushes whose pieces are still to be filled
+  std::unique_ptr<PullSink> sink = nullptr;       // pulls
+  std::optional<std::uint64_t> wrapped_key = {};  // the first, of pieces with rows_wrapped
+  UserMemoryHold memory = {};                     // where pieces point into the user's memory
 };
 
 // INVALID_ARGUMENT for wrong lengths, dtype or kind of table, and for repeated ragged keys.

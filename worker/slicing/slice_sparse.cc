@@ -1,6 +1,7 @@
 // Slicing of sparse tables: keys are grouped by shard, repeated ones combined, and every shard gets
 // one request, or more where a frame would become too large.
 #include <algorithm>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "proto/messages/limits.h"
@@ -163,6 +164,21 @@ class SparseSink final : public PullSink {
   const std::shared_ptr<const PiecedKeys> pieces_;
 };
 
+// The first of a piece's keys whose rows' sum wraps around.
+std::optional<std::uint64_t> WrappedKey(const Access& access, const GroupedKeys& grouped,
+                                        GroupedKeys::Range piece) {
+  const TableInfo& table = *access.table;
+  if (!grouped.repeats() || table.combine == Updater::Combine::kLast) return std::nullopt;
+  if (!IsInteger(table.spec.dtype)) return std::nullopt;
+  const auto* rows = static_cast<const std::byte*>(access.values);
+  for (std::size_t i = piece.begin; i < piece.end; ++i) {
+    if (SumsWrap(table.spec.dtype, rows, table.spec.row_width, grouped.places(i))) {
+      return grouped.keys[i];
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 absl::StatusOr<Sliced> SliceSparse(const Access& access) {
@@ -204,6 +220,9 @@ absl::StatusOr<Sliced> SliceSparse(const Access& access) {
       if (push) {
         piece.payload.push_back(values.Part(row * row_bytes, size * row_bytes));
         first_rows.push_back(row);
+        const auto wrapped = WrappedKey(access, grouped, {begin, begin + size});
+        piece.rows_wrapped = wrapped.has_value();
+        if (!sliced.wrapped_key.has_value()) sliced.wrapped_key = wrapped;
       }
       pieces->pieces.push_back({begin, begin + size});
       sliced.pieces.push_back(std::move(piece));

@@ -1,8 +1,11 @@
 #include "worker/slicing/slice.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -138,6 +141,31 @@ TEST_F(SliceTest, GroupsSortsAndSumsKeys) {
   EXPECT_THAT(rows[4], ElementsAre(7, 70));
   EXPECT_THAT(rows[7], ElementsAre(4, 40));
   EXPECT_THAT(rows[1], ElementsAre(7, 70));
+}
+
+TEST_F(SliceTest, SaysWhereTheSumOfAKeysRowsWrapsAround) {
+  const auto info = Info(TableSpec::Sparse("e", 2, DType::kInt64), 1);
+  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
+  const std::vector<std::uint64_t> keys = {9, 4, 9, 4, 4};
+  std::vector<std::int64_t> values = {1, kMax, 1, kMax, 1, -1, 1, 1, 1, -1};
+  Access access;
+  access.table = info;
+  access.kind = TableKind::kSparse;
+  access.dtype = DType::kInt64;
+  access.keys = keys;
+  access.values = values.data();
+  access.size = values.size();
+  absl::StatusOr<Sliced> sliced = Slice(access, poster_);
+  ASSERT_TRUE(sliced.ok()) << sliced.status();
+  EXPECT_EQ(sliced->wrapped_key, std::nullopt);  // the sums fit
+  EXPECT_FALSE(sliced->pieces[0].rows_wrapped);
+  values[5] = 1;
+  sliced = Slice(access, poster_);
+  ASSERT_TRUE(sliced.ok()) << sliced.status();
+  EXPECT_EQ(sliced->wrapped_key, 9u);
+  EXPECT_TRUE(sliced->pieces[0].rows_wrapped);
+  info->combine = Updater::Combine::kLast;
+  EXPECT_EQ(Slice(access, poster_)->wrapped_key, std::nullopt);
 }
 
 TEST_F(SliceTest, TheLastRowOfAKeyCountsIfTheUpdaterStores) {
@@ -298,6 +326,12 @@ TEST(CombineRowsTest, SumsHalvesInFloatAndWrapsIntegers) {
               reinterpret_cast<const std::byte*>(halves.data()), 1, all,
               reinterpret_cast<std::byte*>(&half));
   EXPECT_EQ(static_cast<float>(half), 2050.0f);
+  // Servers take it for infinity that was pushed.
+  const std::vector<Float16> large = {Float16(60000.0f), Float16(60000.0f)};
+  CombineRows(Updater::Combine::kSum, DType::kFloat16,
+              reinterpret_cast<const std::byte*>(large.data()), 1, std::span(all).first(2),
+              reinterpret_cast<std::byte*>(&half));
+  EXPECT_EQ(static_cast<float>(half), std::numeric_limits<float>::infinity());
 
   const std::vector<std::int32_t> ints = {2147483647, 1, 1};
   std::int32_t sum = 0;
