@@ -64,8 +64,9 @@ class Numbering {
   std::uint32_t count_ = 0;
 };
 
-// The finaliser of MurmurHash3 (Appleby 2011), over both numbers.
-std::uint64_t HashOf(const Pair& pair) {
+// The finaliser of MurmurHash3 (Appleby 2011), over both synsets, in their order where `directed`.
+std::uint64_t HashOf(const Triple& triple, bool directed) {
+  const Pair pair = directed ? Pair(triple.head, triple.tail) : PairOf(triple);
   std::uint64_t x = std::uint64_t{pair.first} << 32 | pair.second;
   x = (x ^ x >> 33) * 0xff51afd7ed558ccd;
   x = (x ^ x >> 33) * 0xc4ceb9fe1a85ec53;
@@ -86,7 +87,7 @@ absl::StatusOr<Graph> MakeGraph(const Synsets& synsets, const GraphOptions& opti
   Numbering entities(synsets.count), relations(Relations().size());
   std::vector<Triple> held_out;
   for (const Triple& triple : triples) {
-    if (HashOf(PairOf(triple)) % options.held_out_every == 0) {
+    if (HashOf(triple, !options.keep_pairs_together) % options.held_out_every == 0) {
       held_out.push_back(triple);
       continue;
     }

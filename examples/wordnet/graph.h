@@ -24,6 +24,10 @@ struct GraphOptions {
   std::uint32_t core = 3;
   // One in so many pairs of synsets is held out.
   std::uint32_t held_out_every = 20;
+  // All pointers between the same two synsets are on the same side of the split. False: each triple
+  // is drawn by itself, as in WN18RR (Dettmers et al., AAAI 2018): the other direction of a
+  // symmetric pointer may be trained with, which makes a third of the triples easy.
+  bool keep_pairs_together = true;
 };
 
 struct Graph {
@@ -33,10 +37,9 @@ struct Graph {
   std::vector<Triple> held_out;  // likewise; their entities and relations occur in `train`
 };
 
-// Relations that are the inverse of another are left out, and all pointers between the same two
-// synsets are on the same side of the split: otherwise a held-out triple could be read off its
-// inverse, as in WN18 (Toutanova and Chen, CVSC 2015). The split depends on the synsets alone.
-// INVALID_ARGUMENT: options are out of range, or one of the sides is empty.
+// Relations that are the inverse of another are left out: otherwise a held-out triple could be read
+// off its inverse, as in WN18 (Toutanova and Chen, CVSC 2015). The split depends on the synsets
+// alone. INVALID_ARGUMENT: options are out of range, or one of the sides is empty.
 absl::StatusOr<Graph> MakeGraph(const Synsets& synsets, const GraphOptions& options);
 
 }  // namespace leeway::wordnet

@@ -92,6 +92,26 @@ TEST(Graph, HeldOutEntitiesOccurInTraining) {
   }
 }
 
+// Held-out triples whose other direction is trained with.
+TEST(Graph, TheTwoDirectionsOfAPairMayBeParted) {
+  Synsets synsets{.count = 1000, .pointers = {}};
+  for (std::uint32_t i = 0; i < synsets.count; ++i) {
+    const std::uint32_t next = (i + 1) % synsets.count;
+    synsets.pointers.push_back({i, kHypernym, next});
+    synsets.pointers.push_back({next, kHypernym, i});
+  }
+  for (const bool together : {true, false}) {
+    const absl::StatusOr<Graph> graph =
+        MakeGraph(synsets, {.core = 1, .held_out_every = 10, .keep_pairs_together = together});
+    ASSERT_TRUE(graph.ok()) << graph.status();
+    const auto parted = std::ranges::count_if(graph->held_out, [&](const Triple& triple) {
+      const Triple other{triple.tail, triple.relation, triple.head};
+      return std::ranges::binary_search(graph->train, other);
+    });
+    EXPECT_EQ(parted == 0, together) << parted;
+  }
+}
+
 TEST(Graph, OptionsOutOfRangeAreRefused) {
   for (const GraphOptions& options : {GraphOptions{.core = 0}, GraphOptions{.held_out_every = 1}}) {
     EXPECT_EQ(MakeGraph(Circle(100), options).status().code(), absl::StatusCode::kInvalidArgument);

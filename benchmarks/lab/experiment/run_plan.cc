@@ -40,11 +40,15 @@ absl::StatusOr<UpdaterSpec> UpdaterOf(const RunPlan& plan) {
 
 absl::StatusOr<ErrorFeedback> FeedbackOf(const RunPlan& plan) {
   static const auto* const names = new std::map<std::string, ErrorFeedback>{
-      {"auto", ErrorFeedback::kAuto}, {"off", ErrorFeedback::kOff}};
+      {"auto", ErrorFeedback::kAuto},
+      {"off", ErrorFeedback::kOff},
+      {"worker", ErrorFeedback::kWorker},
+      {"server", ErrorFeedback::kServer},
+      {"both", ErrorFeedback::kBoth}};
   const auto found = names->find(plan.error_feedback);
   if (found != names->end()) return found->second;
   return absl::InvalidArgumentError(
-      absl::StrCat("error_feedback is '", plan.error_feedback, "': it is auto or off"));
+      absl::StrCat("error_feedback is '", plan.error_feedback, "': it is auto, off, worker, server or both"));
 }
 
 absl::Status OneOf(absl::string_view name, const std::string& value,
@@ -75,7 +79,7 @@ const std::vector<PlanField>& PlanFields() {
       {"learning_rate", &P::learning_rate, 0, 1e6, "of the updater"},
       {"rate_falls", &P::rate_falls, 0, 0, "the rate falls linearly to 0 over the run"},
       {"codec", &P::codec, 0, 0, "of pushes and pulls"},
-      {"error_feedback", &P::error_feedback, 0, 0, "auto or off"},
+      {"error_feedback", &P::error_feedback, 0, 0, "auto, off, worker, server or both"},
       {"local_steps", &P::local_steps, 0, 1 << 20, "steps between two exchanges; 0: gradients"},
       {"inner_rate", &P::inner_rate, 0, 1e6, "rate of the local steps (SGD)"},
       {"epochs", &P::epochs, 1e-3, 1e6, "passes over the data, of all workers together"},
