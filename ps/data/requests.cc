@@ -21,8 +21,8 @@ void Requests::OnRequest(const van::Identity& sender, Inbound inbound) {
   TakeRequest(*worker, std::move(inbound));
 }
 
-// No map knows of readers, and the cluster's id is no secret: what they may take of memory
-// (Replies) and of time (ReaderTurns) is limited, as that of unknown peers.
+// No map knows of readers, and each process that joins is told the cluster's id: what they may take
+// of memory (Replies) and of time (ReaderTurns) is limited, as that of unknown peers.
 absl::Status Requests::CheckReader(const van::Identity& reader,
                                    const proto::Request& request) const {
   if (reader.cluster != state_->cluster) {

@@ -16,7 +16,9 @@
 namespace leeway::scheduler {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // A bare van with a script.
 class RudePeer final : private van::Handler {
@@ -231,6 +233,16 @@ TEST_F(RudePeerTest, AToolMayAskForTheStatus) {
   ASSERT_EQ(peer.Heard<proto::StatusReply>().size(), 1u);
   EXPECT_EQ(peer.Heard<proto::StatusReply>()[0].request, 5u);
   EXPECT_EQ(nlohmann::json::parse(peer.json())["role"], "scheduler");
+}
+
+TEST_F(RudePeerTest, AStrangerIsNotToldTheClustersIdByTheStatus) {
+  ExpectUnharmed();
+  const std::uint64_t id = cluster_.workers[0]->welcome->cluster;
+  RudePeer peer(&cluster_, "rude", Role::kTool, 77);
+  peer.Say(proto::StatusRequest{5});
+  Pass();
+  EXPECT_THAT(peer.json(), AllOf(HasSubstr("\"workers\""), Not(HasSubstr(absl::StrCat(id))),
+                                 Not(HasSubstr(absl::StrCat(absl::Hex(id))))));
 }
 
 // Its Shutdown may have been lost.

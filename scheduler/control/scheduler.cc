@@ -215,7 +215,7 @@ absl::Status Scheduler::Impl::Start(Done done) {
   recovery_.SetAddress(address_);
   end_.SetDone(std::move(done));
   runtime::LogInfo("scheduler of ", config_.num_servers, " servers and ", config_.num_workers,
-                   " workers at ", address_);
+                   " workers of cluster ", absl::Hex(identity_.cluster), " at ", address_);
   Every(AtLeastOneMs(config_.heartbeat_interval), [this] { liveness_.FindDead(); });
   Every(AtLeastOneMs(config_.resend_interval / 2), [this] { ResendWhatIsUnanswered(); });
   Every(kMissingLogInterval, [this] { member_service_.LogMissing(); });

@@ -233,7 +233,6 @@ std::string StatusToJson(const Services& s, const std::string& address, absl::Ti
   if (const std::uint64_t bytes = s.host->ResidentBytes(); bytes > 0) {
     status["resident_bytes"] = bytes;
   }
-  status["cluster"] = absl::StrCat(absl::Hex(s.identity->cluster, absl::kZeroPad16));
   status["complete"] = s.members->complete();
   status["epoch"] = s.maps->newest()->epoch;
   status["map_version"] = s.maps->newest()->version;

@@ -1,4 +1,5 @@
 // The status of the scheduler, as JSON for people and tools. A pure function of its sources.
+// Strangers may ask for it, so it does not have the cluster's id.
 #ifndef LEEWAY_SCHEDULER_CONTROL_STATUS_H_
 #define LEEWAY_SCHEDULER_CONTROL_STATUS_H_
 

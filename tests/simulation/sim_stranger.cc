@@ -1,5 +1,6 @@
 #include "tests/simulation/sim_stranger.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "proto/encoding/encoding.h"
 #include "runtime/base/random.h"
@@ -27,14 +28,15 @@ SimStranger::SimStranger(SimCluster* cluster, Checker* checker, std::uint64_t se
 
 SimStranger::~SimStranger() { van_.reset(); }
 
-void SimStranger::Come(const Nodes& nodes, std::uint64_t id) {
+void SimStranger::Come(const Nodes& nodes, std::uint64_t id, bool knows_it) {
   id_ = id;
+  knows_id_ = knows_it;
   runtime::Random random(seed_);
   van::Identity identity;
-  identity.cluster = id;
+  identity.cluster = knows_it ? id : 0;
   identity.incarnation = host_->Random();
-  identity.role = id == 0 ? Role::kTool : random.Below(2) == 0 ? Role::kWorker : Role::kServer;
-  cluster_->Note(absl::StrCat("a stranger comes ", id == 0 ? "without" : "with", " the id"));
+  identity.role = !knows_it ? Role::kTool : random.Below(2) == 0 ? Role::kWorker : Role::kServer;
+  cluster_->Note(absl::StrCat("a stranger comes ", knows_it ? "with" : "without", " the id"));
   van_ = factory_->New(runner_->loop(), identity, van::LimitsFrom(cluster_->config()), this);
   van::LinkFaults slow;
   slow.bytes_per_second = kLinkBytesPerSecond;
@@ -45,7 +47,7 @@ void SimStranger::Come(const Nodes& nodes, std::uint64_t id) {
 }
 
 void SimStranger::OnPeerUp(van::PeerId peer, const van::Identity& identity) {
-  if (id_ == 0 && identity.cluster != 0) {
+  if (!knows_id_ && identity.cluster != 0) {
     checker_->Fail(kPromise, absl::StrCat("a stranger is told the cluster's id by ",
                                           Name(identity.role), " ", identity.node));
   }
@@ -58,6 +60,11 @@ void SimStranger::OnPeerUp(van::PeerId peer, const van::Identity& identity) {
 void SimStranger::OnMessage(van::PeerId peer, van::Message raw) {
   const std::uint64_t before = answered_bytes_[peer];
   answered_bytes_[peer] += raw.TotalBytes();
+  for (const runtime::Buffer& json : raw.payload) {
+    if (!knows_id_ && absl::StrContains(json.text(), absl::StrCat(absl::Hex(id_)))) {
+      checker_->Fail(kPromise, "a stranger is told the cluster's id by a status");
+    }
+  }
   // A node that keeps no more than its limit drops the guest while that is on its way.
   const std::uint64_t allowed = 2 * van::Limits{}.guest_bytes_max;
   if (before <= allowed && before + raw.TotalBytes() > allowed) {

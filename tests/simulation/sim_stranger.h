@@ -28,8 +28,8 @@ class SimStranger final : private van::Handler {
   SimStranger(SimCluster* cluster, Checker* checker, std::uint64_t seed);
   ~SimStranger() override;
 
-  // Connects to all nodes. `id`: the cluster's; 0: it does not know it.
-  void Come(const Nodes& nodes, std::uint64_t id);
+  // Connects to all nodes. `id`: the cluster's, which it says only if it knows it.
+  void Come(const Nodes& nodes, std::uint64_t id, bool knows_it);
 
  private:
   void OnPeerUp(van::PeerId peer, const van::Identity& identity) override;
@@ -43,6 +43,7 @@ class SimStranger final : private van::Handler {
   const std::unique_ptr<runtime::LoopRunner> runner_;
   const std::uint64_t seed_;
   std::uint64_t id_ = 0, asked_ = 0;
+  bool knows_id_ = false;
   std::map<van::PeerId, std::uint64_t> answered_bytes_;
   std::unique_ptr<van::Van> van_;
 };

@@ -378,7 +378,7 @@ class Run {
       }
       ++strangers_;
       stranger_.emplace(&cluster_, &checker_, seed);
-      stranger_->Come(nodes, knows_id ? cluster_id_ : 0);
+      stranger_->Come(nodes, cluster_id_, knows_id);
       cluster_.world().Schedule(kStrangerStays, [this] { stranger_.reset(); });
     });
   }

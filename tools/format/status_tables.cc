@@ -383,8 +383,7 @@ std::string Troubles(const OrderedJson& status) {
 
 std::string StatusTables(const OrderedJson& status) {
   const std::string head =
-      absl::StrCat("cluster ", Text(status, "cluster"), ", epoch ", Count(status, "epoch"), ": ",
-                   Text(status, "summary"), "\n");
+      absl::StrCat("epoch ", Count(status, "epoch"), ": ", Text(status, "summary"), "\n");
   std::vector<std::string> parts = {head,
                                     Nodes(status),
                                     NodeTroubles(status),

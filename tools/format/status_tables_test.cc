@@ -15,7 +15,7 @@ using Json = nlohmann::ordered_json;
 // Two servers, one of which has died, and two workers, the second of which is slow.
 Json Example() {
   return Json::parse(R"json({
-    "role": "scheduler", "address": "tcp://10.0.0.1:9700", "cluster": "00c1", "epoch": 12,
+    "role": "scheduler", "address": "tcp://10.0.0.1:9700", "epoch": 12,
     "uptime_ms": 3723000, "resident_bytes": 20971520, "num_shards": 64,
     "summary": "1 of 2 servers and 2 of 2 workers live; server 1 is dead",
     "shards": {"replication": 2, "filling": 3, "moving": 1, "lost": 0, "settled": false,
@@ -79,7 +79,7 @@ std::string Line(const std::string& text, const std::string& begin) {
 
 TEST(StatusTablesTest, NodesHaveAddressUptimeMemoryAndRates) {
   const std::string text = StatusTables(Example());
-  EXPECT_THAT(text, HasSubstr("cluster 00c1, epoch 12: 1 of 2 servers and 2 of 2 workers live"));
+  EXPECT_THAT(text, HasSubstr("epoch 12: 1 of 2 servers and 2 of 2 workers live"));
   EXPECT_EQ(Line(text, "scheduler"), "scheduler alive tcp://10.0.0.1:9700 1h 2m 20 MiB");
   EXPECT_EQ(Line(text, "server 0"),
             "server 0 alive tcp://10.0.0.2:9000 1m 0s 1.0 GiB 4.0 MiB 1.5k 21 2.0 MiB/s 512 B/s");
@@ -145,7 +145,7 @@ TEST(StatusTablesTest, CheckpointsAndTroubles) {
 }
 
 TEST(StatusTablesTest, ACalmClusterHasNoTroubles) {
-  const std::string text = StatusTables(Json::parse(R"({"cluster": "1", "summary": "fine",
+  const std::string text = StatusTables(Json::parse(R"({"summary": "fine",
       "address": "tcp://a:1", "checkpoints": {}, "state": {"path": "/s"}, "stalled": []})"));
   EXPECT_THAT(text, Not(HasSubstr("checkpoint")));
   EXPECT_THAT(text, Not(HasSubstr("stalled")));
