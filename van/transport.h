@@ -117,6 +117,10 @@ class Transport {
   // The peer's address for messages to people. The connection is open.
   virtual std::string AddressOf(ConnId conn) const = 0;
 
+  // True of a dialled connection that the other end has taken, whether or not it has been
+  // established: a process that never answers, or has been stopped, takes connections too.
+  virtual bool taken(ConnId /*conn*/) const { return false; }
+
   // True if the other end of an established, dialled connection is on this machine and takes bytes
   // while they are being sent, without a thread of the transport in between.
   virtual bool same_host(ConnId /*conn*/) const { return false; }

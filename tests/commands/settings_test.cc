@@ -149,7 +149,8 @@ TEST_F(SettingsTest, ASchedulerThatIsNotThere) {
     for (const std::vector<std::string>& command :
          std::vector<std::vector<std::string>>{{kLeeway, "server"}, {kHello}}) {
       ExpectComplaint(RunToEnd(command, environment), 1,
-                      {port.address(), "LEEWAY_SCHEDULER", "LEEWAY_CONNECT_TIMEOUT_MS", "600ms"});
+                      {port.address(), "LEEWAY_SCHEDULER", "LEEWAY_CONNECT_TIMEOUT_MS", "600ms",
+                       somebody_listens ? "no answer from the scheduler at" : "no scheduler at"});
     }
     ExpectComplaint(RunToEnd({kLeeway, "status"}, environment), 1,
                     {port.address(), "LEEWAY_SCHEDULER", "no scheduler answers"});

@@ -257,6 +257,11 @@ std::string MixedTransport::AddressOf(ConnId conn) const {
   return below.transport->AddressOf(below.conn);
 }
 
+bool MixedTransport::taken(ConnId conn) const {
+  const Route below = Below(conn);
+  return below.transport->taken(below.conn);
+}
+
 bool MixedTransport::same_host(ConnId conn) const {
   const Route below = Below(conn);
   return below.transport->same_host(below.conn);

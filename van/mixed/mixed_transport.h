@@ -40,6 +40,7 @@ class MixedTransport final : public Transport {
   void Send(ConnId conn, const Prefix& prefix, Message message, SendDone done) override;
   void Close(ConnId conn) override;
   std::string AddressOf(ConnId conn) const override;
+  bool taken(ConnId conn) const override;
   bool same_host(ConnId conn) const override;
   bool gains_from_envelopes(ConnId conn) const override;
   std::uint64_t posted_bytes_min(ConnId conn) const override;

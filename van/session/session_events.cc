@@ -67,6 +67,7 @@ absl::StatusOr<PeerId> SessionVan::Connect(absl::string_view address, absl::Dura
 }
 
 void SessionVan::DialNow(Peer& peer) {
+  NoteIfTaken(peer);
   if (peer.conn != 0) {  // the previous attempt has neither succeeded nor failed
     by_conn_.erase(peer.conn);
     transport_->Close(std::exchange(peer.conn, 0));
@@ -86,7 +87,16 @@ void SessionVan::DialLater(Peer& peer, absl::Status why) {
   RetryLater(peer, kDialPauseMax);
 }
 
-void SessionVan::OnConnectTimeout(Peer& peer) { Drop(peer.id, NotReached(peer), Farewell::kNone); }
+// The other end may have taken the connection of the attempt under way, and said nothing.
+void SessionVan::NoteIfTaken(Peer& peer) {
+  if (peer.conn == 0 || !transport_->taken(peer.conn)) return;
+  peer.last_failure = absl::UnavailableError(kNoAnswer);
+}
+
+void SessionVan::OnConnectTimeout(Peer& peer) {
+  NoteIfTaken(peer);
+  Drop(peer.id, NotReached(peer), Farewell::kNone);
+}
 
 // Why a dial has failed, and what to do. RESOURCE_EXHAUSTED: for want of something here.
 absl::Status SessionVan::NotReached(const Peer& peer) {
@@ -94,7 +104,7 @@ absl::Status SessionVan::NotReached(const Peer& peer) {
   const std::string within = absl::StrCat(" within ", runtime::FormatDuration(peer.timeout));
   constexpr absl::string_view kAdvice =
       "; check that it runs there, or raise LEEWAY_CONNECT_TIMEOUT_MS";
-  if (peer.stage == Stage::kGreeting) {
+  if (peer.stage == Stage::kGreeting || last.message() == kNoAnswer) {
     return WithReason(absl::DeadlineExceededError(absl::StrCat(peer.address, ": no answer", within,
                                                                ": ", kNoAnswer, kAdvice)),
                       kNoAnswer);

@@ -177,6 +177,7 @@ class SessionVan final : public Van, private TransportEvents {
   void DialLater(Peer& peer, absl::Status why);
   proto::Hello OwnHello() const;
   void SayHello(Peer& peer);
+  void NoteIfTaken(Peer& peer);
   void OnConnectTimeout(Peer& peer);
   static absl::Status NotReached(const Peer& peer);
   void OnSession(Peer& peer, const Arrival& arrival);

@@ -26,6 +26,7 @@ class ShmTransport final : public Transport, private runtime::Source {
   void Send(ConnId conn, const Prefix& prefix, Message message, SendDone done) override;
   void Close(ConnId conn) override;
   std::string AddressOf(ConnId conn) const override;
+  bool taken(ConnId conn) const override { return Find(conn) != nullptr; }
   bool same_host(ConnId /*conn*/) const override { return true; }
   bool own_user(ConnId /*conn*/) const override { return true; }  // others are refused
   std::optional<std::uint64_t> ReceivedOfUnfinished(ConnId conn) const override;

@@ -79,6 +79,7 @@ class TcpConn {
   // Ends the connection at once; queued sends fail.
   void Shut();
 
+  bool taken() const { return stage_ != Stage::kConnecting; }
   bool within_machine() const { return IsWithinMachine(fd_.get()); }  // both ends
   // Transport::ReceivedOfUnfinished.
   std::optional<std::uint64_t> received_of_unfinished() const {

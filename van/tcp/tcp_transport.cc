@@ -76,6 +76,11 @@ std::string TcpTransport::AddressOf(ConnId conn) const {
   return found == nullptr ? std::string() : found->address;
 }
 
+bool TcpTransport::taken(ConnId conn) const {
+  const TcpConn* found = Find(conn);
+  return found != nullptr && found->taken();
+}
+
 bool TcpTransport::same_host(ConnId conn) const {
   const TcpConn* found = Find(conn);
   return found != nullptr && found->within_machine();

@@ -29,6 +29,7 @@ class TcpTransport final : public Transport, private runtime::Source {
   void Send(ConnId conn, const Prefix& prefix, Message message, SendDone done) override;
   void Close(ConnId conn) override;
   std::string AddressOf(ConnId conn) const override;
+  bool taken(ConnId conn) const override;
   bool same_host(ConnId conn) const override;
   std::uint64_t posted_bytes_min(ConnId /*conn*/) const override {
     return TcpReceiver::kLargeBytes;

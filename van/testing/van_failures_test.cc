@@ -206,6 +206,21 @@ TEST_P(VanFailuresTest, OneThatAcceptsButNeverAnswersTimesOutToo) {
   EXPECT_THAT(std::string(worker.recorder->WhyDown(peer).message()), HasSubstr("no answer within"));
 }
 
+// The system, or a thread of ZeroMQ, takes the connection for the process that stands still. Over
+// rdma only the process itself can.
+TEST_P(VanFailuresTest, OneThatIsStoppedBeforeItAcceptsDoesNotAnswer) {
+  if (GetParam() == NetKind::kSim) GTEST_SKIP() << "no system takes connections";
+  Node stopped(world_.get(), IdentityOf(Role::kServer, 2));
+  const std::string address = stopped.Listen();
+  world_->Freeze(stopped.process);
+  Node worker(world_.get(), IdentityOf(Role::kWorker, 3));
+  const PeerId peer = worker.van->Connect(address, absl::Milliseconds(500)).value();
+  ASSERT_TRUE(RunUntil([&] { return worker.recorder->IsDown(peer); }));
+  EXPECT_THAT(std::string(worker.recorder->WhyDown(peer).message()),
+              HasSubstr(GetParam() == NetKind::kRdma ? "not reached within" : "no answer within"));
+  world_->Thaw(stopped.process);
+}
+
 // ---- death ----
 
 TEST_P(VanFailuresTest, AServerThatDiesIsNoticed) {

@@ -64,6 +64,9 @@ bool ZmqDialled::PollMonitor() {
     any = true;
     if (data_source_ != nullptr) data_source_->Touch();
     switch (event.kind) {
+      case ZmqMonitor::Kind::kTaken:
+        taken_ = true;
+        break;
       case ZmqMonitor::Kind::kOpened:
         handshaken_ = true;
         break;

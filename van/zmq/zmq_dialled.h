@@ -25,6 +25,7 @@ class ZmqDialled {
   // Closes the socket; what was sent lingers. No event follows.
   void Shut();
   const std::string& address() const { return address_; }
+  bool taken() const { return taken_; }  // by the other end, which may not have answered
 
  private:
   bool PollMonitor();
@@ -39,6 +40,7 @@ class ZmqDialled {
   ZmqMonitor monitor_;
   std::unique_ptr<ZmqSocketSource> monitor_source_, data_source_;
   bool inproc_ = false, over_tcp_ = false;
+  bool taken_ = false;
   bool handshaken_ = false;
   bool opened_ = false;
   bool lost_ = false;  // reported when everything received before has been delivered

@@ -10,13 +10,15 @@ namespace leeway::van {
 namespace {
 
 constexpr long kCloseWaitMs = 1000;
-constexpr int kWatched = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED |
+constexpr int kWatched = ZMQ_EVENT_CONNECTED | ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED |
                          ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
                          ZMQ_EVENT_MONITOR_STOPPED | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
                          ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
 
 ZmqMonitor::Kind KindOf(std::uint16_t event) {
   switch (event) {
+    case ZMQ_EVENT_CONNECTED:
+      return ZmqMonitor::Kind::kTaken;
     case ZMQ_EVENT_ACCEPTED:
       return ZmqMonitor::Kind::kAccepted;
     case ZMQ_EVENT_HANDSHAKE_SUCCEEDED:

@@ -20,6 +20,7 @@ inline absl::Status NoZmqHandshake() {
 class ZmqMonitor {
  public:
   enum class Kind {
+    kTaken,  // by the other end
     kOpened,
     kAccepted,
     kHandshakeFailed,

@@ -118,6 +118,11 @@ std::string ZmqTransport::AddressOf(ConnId conn) const {
   return listener == nullptr ? std::string() : listener->AddressOf(conn);
 }
 
+bool ZmqTransport::taken(ConnId conn) const {
+  const auto found = dialled_.find(conn);
+  return found != dialled_.end() && found->second->taken();
+}
+
 bool ZmqTransport::PollOwed() {
   const runtime::Lifetime::Watch alive = shared_.lifetime.watch();
   shut_.clear();

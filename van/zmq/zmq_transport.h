@@ -24,6 +24,7 @@ class ZmqTransport final : public Transport {
   void Send(ConnId conn, const Prefix& prefix, Message message, SendDone done) override;
   void Close(ConnId conn) override;
   std::string AddressOf(ConnId conn) const override;
+  bool taken(ConnId conn) const override;
   bool lossy() const override { return false; }
 
  private:

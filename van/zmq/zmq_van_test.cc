@@ -1,6 +1,7 @@
 // Tests of the zmq van alone: real sockets, invalid bytes on ports, socket files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -14,6 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/encoding/encoding.h"
+#include "runtime/base/unique_fd.h"
 #include "runtime/loop/real_loop.h"
 #include "van/prefix.h"
 #include "van/session/guest_meter.h"
@@ -226,6 +228,22 @@ TEST_F(ZmqVanTest, APeerThatWasLongSilentIsHeard) {
       world_->RunUntil([&] { return server_->van->counters().handshakes_failed > failed; }));
   server_->van.reset();
   EXPECT_TRUE(world_->RunUntil([&] { return !silent.recorder->downs.empty(); }));
+}
+
+TEST_F(ZmqVanTest, OneThatNeverGreetsDoesNotAnswer) {
+  const runtime::UniqueFd silent(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(at);
+  ASSERT_EQ(::bind(silent.get(), reinterpret_cast<sockaddr*>(&at), size), 0);
+  ASSERT_EQ(::listen(silent.get(), 10), 0);
+  ASSERT_EQ(::getsockname(silent.get(), reinterpret_cast<sockaddr*>(&at), &size), 0);
+  const std::string address = absl::StrCat("tcp://127.0.0.1:", ntohs(at.sin_port));
+  const PeerId peer = client_->van->Connect(address, absl::Milliseconds(500)).value();
+  ASSERT_TRUE(RunUntil([&] { return client_->recorder->IsDown(peer); }));
+  EXPECT_THAT(client_->recorder->WhyDown(peer).message(),
+              HasSubstr("no answer within 500ms: it takes connections but does not answer"));
 }
 
 TEST(ZmqSharedLoop, ASenderOnAnotherThreadDoesNotLoseTheSleepersWakeUp) {
