@@ -56,8 +56,9 @@
 //
 // fork(). A worker, its tables and its tickets belong to the process that connected. In a child
 // every call fails with FAILED_PRECONDITION, and to destroy them, or to exit, touches nothing that
-// the parent uses. A child may connect a worker of its own. Memory of Worker::Allocate is shared
-// with the parent, as all shared mappings are.
+// the parent uses. A child closes its copies of the connections that stand, so that one that lives
+// on does not hide the parent's end. It may connect a worker of its own. Memory of Worker::Allocate
+// is shared with the parent, as all shared mappings are.
 #ifndef LEEWAY_WORKER_H_
 #define LEEWAY_WORKER_H_
 

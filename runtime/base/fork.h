@@ -22,16 +22,18 @@ std::uint64_t ForkCount();
 // it there, and must not meet a descriptor that the child has opened since.
 void SetClosedInChildren(int fd, bool closed);
 
-// Marks a descriptor that something else owns, for as long as this lives.
+// Marks a descriptor that something else owns, for as long as this lives. The owner may close it
+// before that: children keep another file that has been opened under its number since.
 class ClosedInChildren {
  public:
-  explicit ClosedInChildren(int fd) : fd_(fd) { SetClosedInChildren(fd_, true); }
-  ~ClosedInChildren() { SetClosedInChildren(fd_, false); }
+  explicit ClosedInChildren(int fd);
+  ~ClosedInChildren();
   ClosedInChildren(const ClosedInChildren&) = delete;
   ClosedInChildren& operator=(const ClosedInChildren&) = delete;
 
  private:
   const int fd_;
+  const std::uint64_t file_;  // which file it is; 0: it is not open
 };
 
 }  // namespace leeway::runtime

@@ -2,12 +2,14 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <functional>
 #include <optional>
+#include <utility>
 
 #include "runtime/base/unique_fd.h"
 
@@ -66,6 +68,21 @@ TEST(ForkTest, ADescriptorIsMarkedAsLongAsItSays) {
     EXPECT_EQ(ExitOf([&] { return IsNothing(reads.get()) ? 0 : 1; }), 0);
   }
   EXPECT_EQ(ExitOf([&] { return IsNothing(reads.get()) ? 1 : 0; }), 0);
+}
+
+// Its owner has closed it, and something else has got its number.
+TEST(ForkTest, AMarkOfAnotherOwnersDescriptorIsOfThatFileAlone) {
+  int fds[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+  const UniqueFd marked(fds[0]), other(fds[1]);
+  std::optional<ClosedInChildren> closed(std::in_place, marked.get());
+  EXPECT_EQ(ExitOf([&] { return IsNothing(marked.get()) ? 0 : 1; }), 0);
+  ASSERT_EQ(::dup3(other.get(), marked.get(), O_CLOEXEC), marked.get());
+  EXPECT_EQ(ExitOf([&] { return IsNothing(marked.get()) ? 1 : 0; }), 0);
+  SetClosedInChildren(marked.get(), true);  // by the one that has got it
+  closed.reset();
+  EXPECT_EQ(ExitOf([&] { return IsNothing(marked.get()) ? 0 : 1; }), 0);
+  SetClosedInChildren(marked.get(), false);
 }
 
 }  // namespace

@@ -229,6 +229,15 @@ void ChildConnects(const Table&) {
   std::exit(0);
 }
 
+void ParentEnds() {
+  const std::unique_ptr<Worker> worker = Connect();
+  Push(worker.get(), Open(worker.get()));
+  const pid_t pid = fork();
+  if (pid < 0) Fail(absl::InternalError("fork"));
+  while (pid == 0) pause();
+  std::_Exit(0);
+}
+
 // The parent trains on while its children live and end.
 void Forks(void (*child)(const Table&)) {
   global_worker = Connect();
@@ -272,7 +281,8 @@ int main(int argc, char** argv) {
       {"fork-exit", [] { Forks(ChildExits); }},
       {"fork-destroy", [] { Forks(ChildDestroys); }},
       {"fork-call", [] { Forks(ChildCalls); }},
-      {"fork-connect", [] { Forks(ChildConnects); }}};
+      {"fork-connect", [] { Forks(ChildConnects); }},
+      {"fork-end", ParentEnds}};
   const auto way = argc == 2 ? ways.find(argv[1]) : ways.end();
   if (way == ways.end()) Fail(absl::InvalidArgumentError("worker_life WAY"));
   way->second();

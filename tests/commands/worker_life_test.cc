@@ -52,6 +52,15 @@ TEST_P(WorkerLifeTest, AWorkerThatEndsWithoutLeavingIsDeadSoon) {
   }
 }
 
+TEST_P(WorkerLifeTest, AWorkerThatAChildOutlivesIsDeadSoon) {
+  Environment quick = environment();
+  quick["LEEWAY_SUSPICION_MS"] = "100";
+  quick["LEEWAY_FAILURE_TIMEOUT_MS"] = "600000";
+  Cluster cluster(1, 1, quick);
+  const Command parent({kWorkerLife, "fork-end"}, cluster.environment());
+  EXPECT_TRUE(cluster.scheduler()->Says("LEEWAY_SUSPICION_MS=100"));
+}
+
 // `launch` tells what went wrong from success.
 TEST(LaunchedLifeTest, AWorkerThatNeverJoinsOrNeverLeavesIsAFailure) {
   const std::vector<std::vector<std::string>> ways = {

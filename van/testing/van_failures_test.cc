@@ -2,11 +2,16 @@
 // transport.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "runtime/base/monotonic_time.h"
 #include "van/session/session_van.h"
 #include "van/testing/errors_fixture.h"
 
@@ -259,6 +264,28 @@ TEST_P(VanFailuresTest, AWorkerThatDiesIsNoticed) {
   ASSERT_TRUE(RunUntil([&] { return server_->recorder->IsDown(peer); }));
   EXPECT_EQ(server_->recorder->WhyDown(peer).code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(server_->van->counters().offenders_dropped, 0u);
+  ExpectClientUnharmed();
+}
+
+TEST_P(VanFailuresTest, AChildThatOutlivesAWorkerDoesNotHideItsDeath) {
+  if (GetParam() == NetKind::kInproc || GetParam() == NetKind::kSim) {
+    GTEST_SKIP() << "no descriptor is a connection";
+  }
+  StartServer();
+  MortalNode worker(world_.get(), IdentityOf(Role::kWorker, 4));
+  worker.node->ConnectTo(server_.get(), address_);
+  const PeerId peer = server_->recorder->ups.back().peer;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    while (true) ::pause();
+  }
+  ASSERT_GT(child, 0);
+  const absl::Time begin = runtime::MonotonicNow();
+  worker.Die();
+  EXPECT_TRUE(RunUntil([&] { return server_->recorder->IsDown(peer); }));
+  EXPECT_LT(runtime::MonotonicNow() - begin, absl::Seconds(15));  // not by a heartbeat of ZeroMQ's
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
   ExpectClientUnharmed();
 }
 

@@ -10,10 +10,10 @@ namespace leeway::van {
 namespace {
 
 constexpr long kCloseWaitMs = 1000;
-constexpr int kWatched = ZMQ_EVENT_CONNECTED | ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED |
-                         ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
-                         ZMQ_EVENT_MONITOR_STOPPED | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
-                         ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
+constexpr int kWatched = ZMQ_EVENT_LISTENING | ZMQ_EVENT_CONNECTED | ZMQ_EVENT_ACCEPTED |
+                         ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED |
+                         ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_MONITOR_STOPPED |
+                         ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
 
 ZmqMonitor::Kind KindOf(std::uint16_t event) {
   switch (event) {
@@ -57,6 +57,7 @@ absl::Status ZmqMonitor::Start(const std::shared_ptr<ZmqContext>& context,
 void ZmqMonitor::Stop(const ZmqSocket& watched) {
   Zmq().zmq_socket_monitor(watched.get(), nullptr, 0);
   events_ = ZmqSocket();
+  closed_in_children_.clear();
 }
 
 void ZmqMonitor::AwaitClosed() {
@@ -91,7 +92,15 @@ bool ZmqMonitor::Next(Event* event) {
   std::memcpy(&value, first + sizeof(code), sizeof(value));
   event->kind = KindOf(code);
   event->value = static_cast<int>(value);
+  NoteDescriptor(code, event->value);
   return true;
+}
+
+void ZmqMonitor::NoteDescriptor(std::uint16_t event, int fd) {
+  constexpr int kOpen = ZMQ_EVENT_LISTENING | ZMQ_EVENT_CONNECTED | ZMQ_EVENT_ACCEPTED;
+  constexpr int kClose = ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED;
+  if ((event & (kOpen | kClose)) != 0) closed_in_children_.erase(fd);
+  if ((event & kOpen) != 0) closed_in_children_.try_emplace(fd, fd);
 }
 
 }  // namespace leeway::van

@@ -1,11 +1,17 @@
 // ZmqMonitor reads the events of a ZeroMQ socket's connections. Lives on the transport's loop.
+//
+// They tell the descriptors that ZeroMQ has opened, which children of this process close
+// (runtime::ClosedInChildren). A child that is made while a connection is being made, or within
+// the moment until its event is read, keeps that one open.
 #ifndef LEEWAY_VAN_ZMQ_ZMQ_MONITOR_H_
 #define LEEWAY_VAN_ZMQ_ZMQ_MONITOR_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 
 #include "absl/status/status.h"
+#include "runtime/base/fork.h"
 #include "van/zmq/zmq_context.h"
 
 namespace leeway::van {
@@ -31,7 +37,7 @@ class ZmqMonitor {
   };
   struct Event {
     Kind kind = Kind::kOther;
-    int value = 0;  // of kAccepted and kDisconnected: the file descriptor
+    int value = 0;  // of kTaken, kAccepted and kDisconnected: the file descriptor
   };
 
   // Starts to watch a socket. `watched` outlives the monitor, or Stop is called before.
@@ -46,8 +52,11 @@ class ZmqMonitor {
   bool Next(Event* event);
 
  private:
+  void NoteDescriptor(std::uint16_t event, int fd);
+
   ZmqSocket events_;
   int fd_ = -1;
+  std::map<int, runtime::ClosedInChildren> closed_in_children_;
 };
 
 }  // namespace leeway::van
