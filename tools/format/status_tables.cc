@@ -129,13 +129,12 @@ std::string Shards(const OrderedJson& status) {
   Rows rows = {{"server", "heads", "replicas", "joining", "sends state", "bytes", ""}};
   for (const OrderedJson& of : Part(shards, "servers")) {
     const auto server = servers.find(Count(of, "rank"));
-    rows.push_back({absl::StrCat(Count(of, "rank")), absl::StrCat(Count(of, "heads")),
-                    absl::StrCat(Count(of, "replicas")), absl::StrCat(Count(of, "filling")),
-                    server == servers.end()
-                        ? ""
-                        : absl::StrCat(Sum(*server->second, "replication", "transfers")),
-                    FormatBytes(Number(of, "bytes")),
-                    of.value("draining", false) ? "draining" : ""});
+    rows.push_back(
+        {absl::StrCat(Count(of, "rank")), absl::StrCat(Count(of, "heads")),
+         absl::StrCat(Count(of, "replicas")), absl::StrCat(Count(of, "filling")),
+         server == servers.end() ? ""
+                                 : absl::StrCat(Sum(*server->second, "replication", "transfers")),
+         FormatBytes(Number(of, "bytes")), of.value("draining", false) ? "draining" : ""});
   }
   std::string text = absl::StrCat(
       Count(status, "num_shards"), " shards, ", Count(shards, "replication"), " replicas each: ",

@@ -58,8 +58,8 @@ absl::Status Batch(const std::string& program, const std::string& commands) {
 std::string NameOf(std::size_t node) { return absl::StrCat("n", node); }
 std::string PortOf(std::size_t node) { return absl::StrCat("port", node); }
 
-// A burst, which passes at once after a pause, is a packet, or what passes in a tick of the kernel's
-// clock; the queue is a switch's, 50 ms.
+// A burst, which passes at once after a pause, is a packet, or what passes in a tick of the
+// kernel's clock; the queue is a switch's, 50 ms.
 std::string Shape(const std::string& card, double mbit) {
   const double burst_bytes = std::max(1'600.0, mbit * 1e6 / 8 * 0.004);
   return absl::StrCat("qdisc add dev ", card, " root tbf rate ", std::ceil(mbit * 1e6),

@@ -39,16 +39,16 @@ absl::StatusOr<UpdaterSpec> UpdaterOf(const RunPlan& plan) {
 }
 
 absl::StatusOr<ErrorFeedback> FeedbackOf(const RunPlan& plan) {
-  static const auto* const names = new std::map<std::string, ErrorFeedback>{
-      {"auto", ErrorFeedback::kAuto},
-      {"off", ErrorFeedback::kOff},
-      {"worker", ErrorFeedback::kWorker},
-      {"server", ErrorFeedback::kServer},
-      {"both", ErrorFeedback::kBoth}};
+  static const auto* const names =
+      new std::map<std::string, ErrorFeedback>{{"auto", ErrorFeedback::kAuto},
+                                               {"off", ErrorFeedback::kOff},
+                                               {"worker", ErrorFeedback::kWorker},
+                                               {"server", ErrorFeedback::kServer},
+                                               {"both", ErrorFeedback::kBoth}};
   const auto found = names->find(plan.error_feedback);
   if (found != names->end()) return found->second;
-  return absl::InvalidArgumentError(
-      absl::StrCat("error_feedback is '", plan.error_feedback, "': it is auto, off, worker, server or both"));
+  return absl::InvalidArgumentError(absl::StrCat("error_feedback is '", plan.error_feedback,
+                                                 "': it is auto, off, worker, server or both"));
 }
 
 absl::Status OneOf(absl::string_view name, const std::string& value,

@@ -115,7 +115,8 @@ absl::StatusOr<std::unique_ptr<Workload>> NewWordnet(std::uint64_t seed) {
   LEEWAY_ASSIGN_OR_RETURN(
       const wordnet::Synsets synsets,
       wordnet::LoadSynsets(wordnet::kDefaultFolder, {"noun", "verb", "adj", "adv"}));
-  LEEWAY_ASSIGN_OR_RETURN(wordnet::Graph graph, wordnet::MakeGraph(synsets, {.keep_pairs_together = false}));
+  LEEWAY_ASSIGN_OR_RETURN(wordnet::Graph graph,
+                          wordnet::MakeGraph(synsets, {.keep_pairs_together = false}));
   return std::make_unique<Wordnet>(seed, std::move(graph));
 }
 
