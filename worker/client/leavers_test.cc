@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <future>
 
@@ -29,9 +30,11 @@ int CodeOfChild(void (*child)()) {
 TEST(LeaversTest, TheEndOfAProcessWaitsForThem) {
   const int code = CodeOfChild([] {
     static auto& exiting = *new std::promise<void>;
+    static std::atomic<bool> closed = false;
+    std::atexit([] { std::_Exit(closed ? kLeft : 0); });  // runs right after the wait
     StartLeaver(
-        absl::Hours(1), [] { exiting.get_future().wait(); }, [] { std::_Exit(kLeft); });
-    std::atexit([] { exiting.set_value(); });  // runs before the wait
+        absl::Hours(1), [] { exiting.get_future().wait(); }, [] { closed = true; });
+    std::atexit([] { exiting.set_value(); });  // and this before it
     std::exit(0);
   });
   EXPECT_EQ(code, kLeft);
@@ -47,9 +50,9 @@ TEST(LeaversTest, TheEndOfAProcessWaitsNoLongerThanTheirTimeout) {
 }
 
 TEST(LeaversTest, AChildWaitsForItsOwnAlone) {
-  static auto& go_on = *new std::promise<void>;
+  std::promise<void> go_on;
   StartLeaver(
-      absl::Hours(1), [] { go_on.get_future().wait(); }, [] {});
+      absl::Hours(1), [&] { go_on.get_future().wait(); }, [] {});
   EXPECT_EQ(CodeOfChild([] { std::exit(0); }), 0);
   const int code = CodeOfChild([] {
     StartLeaver(
