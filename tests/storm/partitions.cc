@@ -18,7 +18,6 @@ namespace leeway::storm {
 namespace {
 
 constexpr std::uint32_t kPartitionedServers = 3;
-constexpr std::uint32_t kWorkers = 4;
 constexpr absl::Duration kShort = absl::Milliseconds(1500);
 constexpr absl::Duration kPartitionRound = absl::Seconds(12);  // of the training, at least
 const absl::Duration kLong = 2 * Cluster::kFailureTimeout;

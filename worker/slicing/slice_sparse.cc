@@ -45,8 +45,7 @@ class SparseSource final : public PushSource {
         row_bytes_(table_->spec.row_width * SizeOf(table_->spec.dtype)),
         pieces_(std::move(pieces)),
         to_(std::move(to)),
-        begin_(std::move(begin)),
-        op_(access.op) {
+        begin_(std::move(begin)) {
     if (!access.copy) return;
     for (std::size_t i = 0; i < pieces_->pieces.size(); ++i) Gather(i);
     gathered_ = true;
@@ -122,7 +121,6 @@ class SparseSource final : public PushSource {
   const std::shared_ptr<const PiecedKeys> pieces_;
   const Arena to_;
   const std::vector<std::size_t> begin_;  // [pieces]: their first rows in `to_`
-  const proto::Op op_;
   bool gathered_ = false;
 };
 
