@@ -62,7 +62,8 @@ TEST_F(LoopDriverTest, AThreadThatComesToWaitDrivesWhileTheDrivingOneRunsACallba
   bool done = false, second = false;
   Later(absl::Milliseconds(20), [&] {
     driver_.CallUnlocked([&] {
-      Later(absl::Milliseconds(1), [&] { second = true; });
+      // Longer than a thread takes to begin: it must drive, and not find that the time has come.
+      Later(absl::Milliseconds(100), [&] { second = true; });
       std::thread([&] { EXPECT_TRUE(driver_.WaitUntil([&] { return second; })); }).join();
       done = true;
     });
