@@ -92,6 +92,20 @@ TEST_F(TcpGuestsTest, GetASmallShareOfTheTime) {
   EXPECT_EQ(server_->van->counters().guests_dropped, 0u);
 }
 
+TEST_F(TcpGuestsTest, AreNotChargedTheTimeInWhichTheThreadDidNotRun) {
+  StartServer();
+  int handled = 0;
+  server_->recorder->on_message = [&](PeerId, Message) {
+    absl::SleepFor(GuestMeter::kSaved);  // as if other processes had the core
+    ++handled;
+  };
+  const auto guest = NewGuest();
+  guest->Say(Messages(20));
+  const absl::Time begin = absl::Now();
+  ASSERT_TRUE(RunUntil([&] { return handled == 20; }));
+  EXPECT_LT(absl::Now() - begin, 20 * GuestMeter::kSaved / GuestMeter::kShare / 2);
+}
+
 TEST_F(TcpGuestsTest, TakeTurns) {
   StartServer();
   MakeMessagesCost(GuestMeter::kSaved);
