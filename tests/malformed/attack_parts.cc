@@ -19,8 +19,10 @@ std::string Prefixed(van::Kind kind, std::size_t frames, const proto::AnyMessage
 
 std::string Hello(proto::Hello hello) {
   if (hello.role == Role::kUnknown) hello.role = Role::kWorker;
-  hello.node = 9;
-  hello.incarnation = 99;
+  if (hello.incarnation == 0) {
+    hello.node = 9;
+    hello.incarnation = 99;
+  }
   return Prefixed(van::Kind::kSession, 1, hello);
 }
 

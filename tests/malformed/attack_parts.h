@@ -38,7 +38,8 @@ struct Forge {
 // Messages to be sent one after the other over one ZeroMQ connection.
 using ZmqAttack = std::function<std::vector<Frames>(Forge&)>;
 
-// The first frame of a connection. A hello without a role becomes a worker's.
+// The first frame of a connection. A hello without a role becomes a worker's, and one without an
+// incarnation that of a node that nobody knows.
 std::string Hello(proto::Hello hello = {});
 std::string Data(const proto::AnyMessage& message, std::size_t payload_frames);
 

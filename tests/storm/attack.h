@@ -16,8 +16,11 @@ struct Attack {
 
 const std::vector<Attack>& Attacks();
 
-// Attacks each of the addresses ("tcp://HOST:PORT") until it is killed. Returns an exit code only
-// if there is no such attack.
+// The line on standard error with which an attack begins, when it knows all that it has to.
+inline constexpr char kAttacks[] = "attacks";
+
+// Attacks each of the addresses ("tcp://HOST:PORT"; the scheduler's first, then servers') until it
+// is killed. Returns an exit code only if there is no such attack, or the cluster tells too little.
 int RunAttack(const std::string& name, const std::vector<std::string>& addresses);
 
 }  // namespace leeway::storm

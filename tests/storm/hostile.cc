@@ -9,6 +9,7 @@
 #include <map>
 #include <thread>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -23,6 +24,8 @@ namespace leeway::storm {
 namespace {
 
 constexpr absl::Duration kSpell = absl::Seconds(6);
+// An attack learns about the cluster first, and what its nodes take.
+constexpr absl::Duration kPrepares = absl::Minutes(1);
 constexpr double kSlowerMax = 0.10;
 constexpr std::uint64_t kGrowthMaxBytes = 256ull << 20;
 constexpr absl::Duration kStatusWithin = absl::Seconds(2);
@@ -52,11 +55,16 @@ absl::Duration CpuTimeOf(pid_t pid) {
 struct Spell {
   double steps_per_s = 0;
   std::uint64_t growth_bytes = 0;  // of the node that has grown most
+  double cores = 0;                // that all nodes have used
 };
 
 absl::StatusOr<Spell> Watch(Cluster* cluster, const std::vector<const Child*>& nodes) {
   std::map<const Child*, std::uint64_t> before;
-  for (const Child* node : nodes) before[node] = ResidentBytes(node->pid());
+  absl::Duration cpu_before;
+  for (const Child* node : nodes) {
+    before[node] = ResidentBytes(node->pid());
+    cpu_before += CpuTimeOf(node->pid());
+  }
   Spell spell;
   const absl::Time begin = absl::Now();
   const std::uint64_t steps = cluster->acknowledged().StepsDone();
@@ -67,8 +75,12 @@ absl::StatusOr<Spell> Watch(Cluster* cluster, const std::vector<const Child*>& n
     }
     return absl::Now() - begin >= kSpell;
   }));
+  const absl::Duration time = absl::Now() - begin;
   spell.steps_per_s = static_cast<double>(cluster->acknowledged().StepsDone() - steps) /
-                      absl::ToDoubleSeconds(absl::Now() - begin);
+                      absl::ToDoubleSeconds(time);
+  absl::Duration cpu;
+  for (const Child* node : nodes) cpu += CpuTimeOf(node->pid());
+  spell.cores = absl::FDivDuration(cpu - cpu_before, time);
   return spell;
 }
 
@@ -78,10 +90,14 @@ absl::Status RunOne(Cluster* cluster, const std::vector<const Child*>& nodes,
   std::vector<std::string> command = {launch::OwnProgram(), "attack", attack.name};
   command.insert(command.end(), addresses.begin(), addresses.end());
   LEEWAY_ASSIGN_OR_RETURN(Child* const attacker, cluster->StartTool("attacker", command));
+  LEEWAY_RETURN_IF_ERROR(cluster->Await(absl::StrCat(attack.name, " begins"), kPrepares, [&] {
+    return attacker->last_words() == kAttacks || !attacker->running();
+  }));
+  const absl::Duration before_it = CpuTimeOf(attacker->pid());
   LEEWAY_ASSIGN_OR_RETURN(const Spell during, Watch(cluster, nodes));
   const bool went_on = attacker->running();
   // It runs on the same cores as the attacked nodes, which a hostile peer seldom does.
-  const double own_share = absl::FDivDuration(CpuTimeOf(attacker->pid()), kSpell) /
+  const double own_share = absl::FDivDuration(CpuTimeOf(attacker->pid()) - before_it, kSpell) /
                            static_cast<double>(std::thread::hardware_concurrency());
   // The status is answered meanwhile.
   const absl::Time asked = absl::Now();
@@ -94,13 +110,14 @@ absl::Status RunOne(Cluster* cluster, const std::vector<const Child*>& nodes,
   LEEWAY_ASSIGN_OR_RETURN(const Spell after, Watch(cluster, nodes));
   const double without = (before.steps_per_s + after.steps_per_s) / 2;
   const double ratio = during.steps_per_s / without + own_share;
-  PrintRow(attack.name, absl::StrFormat("%4.0f steps/s of %4.0f and %2.0f %% of the CPU for "
-                                        "itself: %.2f; +%d MB, status after %s",
-                                        during.steps_per_s, without, 100 * own_share, ratio,
-                                        static_cast<int>(during.growth_bytes >> 20),
-                                        looked.ok() ? absl::FormatDuration(absl::Trunc(
-                                                          answered, absl::Milliseconds(1)))
-                                                    : std::string(looked.message())));
+  PrintRow(attack.name,
+           absl::StrFormat(
+               "%4.0f steps/s of %4.0f and %2.0f %% of the CPU for "
+               "itself: %.2f; nodes use %.2f cores (%.2f before); +%d MB, status after %s",
+               during.steps_per_s, without, 100 * own_share, ratio, during.cores, before.cores,
+               static_cast<int>(during.growth_bytes >> 20),
+               looked.ok() ? absl::FormatDuration(absl::Trunc(answered, absl::Milliseconds(1)))
+                           : std::string(looked.message())));
   std::fflush(stdout);
   if (!went_on) {
     return absl::InternalError(absl::StrCat("the attacker has ended: ", attacker->last_words()));
@@ -145,6 +162,7 @@ absl::Status RunHostile(const StormOptions& options) {
   }
   absl::Status result;
   for (const Attack& attack : Attacks()) {
+    if (!options.attacks.empty() && !absl::StrContains(attack.name, options.attacks)) continue;
     const absl::Status one = RunOne(&cluster, nodes, addresses, attack, options.judges_times);
     if (cluster.acknowledged().StepsDone() + 50 >= options.steps) {
       return absl::FailedPreconditionError(

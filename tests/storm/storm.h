@@ -25,6 +25,7 @@ struct StormOptions {
   std::map<std::string, std::string> settings;
   bool stops = true;         // some servers are stopped for longer than the failure timeout instead
   bool compares = true;      // with a training without faults
+  std::string attacks;       // hostile peers: those with this in their names alone
   bool judges_times = true;  // false: they are only printed
 };
 

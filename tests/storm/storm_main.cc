@@ -58,6 +58,7 @@ int Main(int argc, char** argv) {
   app.add_option("--steps", options.steps, "number of steps of each worker")->capture_default_str();
   app.add_option("--folder", options.folder, "folder of the logs")->capture_default_str();
   app.add_option("--set", settings, "NAME=VALUE: a setting of all nodes");
+  app.add_option("--attacks", options.attacks, "only hostile peers with this in their names");
   app.add_flag("--quick", quick,
                "only kill servers, and do not compare with a training without kills");
   app.add_flag("--untimed", untimed,
