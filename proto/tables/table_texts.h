@@ -2,7 +2,10 @@
 #ifndef LEEWAY_PROTO_TABLES_TABLE_TEXTS_H_
 #define LEEWAY_PROTO_TABLES_TABLE_TEXTS_H_
 
+#include <algorithm>
 #include <charconv>
+#include <iterator>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -24,6 +27,13 @@ inline constexpr absl::string_view kKinds[] = {"dense", "sparse", "ragged"};
 inline constexpr absl::string_view kAggregates[] = {"sum", "mean"};
 inline constexpr absl::string_view kNonFinites[] = {"count", "refuse"};
 inline constexpr absl::string_view kErrorFeedbacks[] = {"auto", "off", "worker", "server", "both"};
+
+// The one with that text; nullopt: there is none.
+inline std::optional<ErrorFeedback> ErrorFeedbackFrom(absl::string_view text) {
+  const auto* const found = std::find(std::begin(kErrorFeedbacks), std::end(kErrorFeedbacks), text);
+  if (found == std::end(kErrorFeedbacks)) return std::nullopt;
+  return static_cast<ErrorFeedback>(found - std::begin(kErrorFeedbacks));
+}
 
 // The shortest text that reads back as the same number.
 inline std::string Exact(double value) {

@@ -25,6 +25,19 @@ double WeightOfOne(const PreparedTableSettings& settings, double weight, bool la
   return late && mean ? weight / settings.spec.consistency.count : weight;
 }
 
+absl::Status Refusal(const Table& table, const proto::Request& request, absl::string_view what) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("a push of worker ", request.id.worker, " to table ", table.spec().name, " ",
+                   what, ", which the table refuses (TableSpec::nonfinite)"));
+}
+
+// OK where the table counts such pushes alone.
+absl::Status RefuseIfToldTo(const Table& table, const proto::Request& request,
+                            absl::string_view what) {
+  const bool refuses = table.SettingsAt(request.clock).spec.nonfinite == NonFinite::kRefuse;
+  return refuses ? Refusal(table, request, what) : absl::OkStatus();
+}
+
 }  // namespace
 
 // Whether the push, which is to be multiplied by `weight`, holds NaN or infinity, or will then.
@@ -52,24 +65,15 @@ absl::StatusOr<bool> Pushes::CheckFinite(const Table& table, const proto::Reques
 absl::Status Pushes::NoteNonFinite(const Table& table, const proto::Request& request,
                                    absl::string_view what) {
   ++state_->context->counters->nonfinite_pushes;
-  if (table.SettingsAt(request.clock).spec.nonfinite != NonFinite::kRefuse) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("a push of worker ", request.id.worker, " to table ", table.spec().name, " ",
-                   what, ", which the table refuses (TableSpec::nonfinite)"));
+  return RefuseIfToldTo(table, request, what);
 }
 
 // The worker has added up rows of one key, and they wrapped around.
 absl::Status Pushes::NoteWrapped(const Table& table, const proto::Request& request) {
   ++state_->context->counters->overflows;
-  if (table.SettingsAt(request.clock).spec.nonfinite != NonFinite::kRefuse) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "a push of worker ", request.id.worker, " to table ", table.spec().name,
-      " has several rows of one key, whose integers wrap around when they are added up, which the "
-      "table refuses (TableSpec::nonfinite)"));
+  return RefuseIfToldTo(
+      table, request,
+      "has several rows of one key, whose integers wrap around when they are added up");
 }
 
 // Of a push that is applied now, to a table that refuses what is not finite.
@@ -88,10 +92,9 @@ absl::Status Pushes::CheckOverflow(const Table& table, const proto::Request& req
   }
   if (!overflows) return absl::OkStatus();
   ++state_->context->counters->overflows;
-  return absl::InvalidArgumentError(absl::StrCat(
-      "a push of worker ", request.id.worker, " to table ", table.spec().name, " would make ",
-      IsInteger(request.dtype) ? "an integer wrap around" : "a value NaN or infinite",
-      ", which the table refuses (TableSpec::nonfinite)"));
+  return Refusal(table, request,
+                 IsInteger(request.dtype) ? "would make an integer wrap around"
+                                          : "would make a value NaN or infinite");
 }
 
 // Not an error of the worker's: it is told that the push counts nowhere.

@@ -1,10 +1,9 @@
 #include "tools/train/train_settings.h"
 
-#include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +16,7 @@
 #include "examples/fashion_mnist/model.h"
 #include "leeway/config.h"
 #include "node/plugins.h"
+#include "proto/tables/table_texts.h"
 #include "runtime/base/status_macros.h"
 #include "tools/launch/cluster.h"
 #include "tools/train/local_table.h"
@@ -28,10 +28,6 @@ constexpr std::int64_t kBatchMax = 1'000'000;
 constexpr std::int64_t kEpochsMax = 1'000'000;
 constexpr std::int64_t kStepsMax = 1'000'000'000;
 constexpr std::int64_t kSlowMsMax = 3'600'000;
-
-// In the order of ErrorFeedback's numbers.
-constexpr std::array<absl::string_view, 5> kErrorFeedbackNames = {"auto", "off", "worker", "server",
-                                                                  "both"};
 
 // Learning rates that suit the example; other updaters have their own defaults.
 const std::map<std::string, double>& DefaultRates() {
@@ -105,13 +101,11 @@ absl::Status AddSlow(const std::string& text, std::uint32_t workers,
 }
 
 absl::StatusOr<ErrorFeedback> ErrorFeedbackFrom(const std::string& text) {
-  const auto* const name = std::find(kErrorFeedbackNames.begin(), kErrorFeedbackNames.end(), text);
-  if (name != kErrorFeedbackNames.end()) {
-    return static_cast<ErrorFeedback>(name - kErrorFeedbackNames.begin());
-  }
+  const std::optional<ErrorFeedback> known = proto::ErrorFeedbackFrom(text);
+  if (known.has_value()) return *known;
   return absl::InvalidArgumentError(absl::StrCat("--error-feedback is '", text,
                                                  "': it must be one of ",
-                                                 absl::StrJoin(kErrorFeedbackNames, ", ")));
+                                                 absl::StrJoin(proto::kErrorFeedbacks, ", ")));
 }
 
 // OK if the codec can carry the model's tables, with that error feedback.
@@ -145,7 +139,7 @@ absl::Status CheckUpdater(const fashion_mnist::Settings& settings) {
 }
 
 absl::string_view Name(ErrorFeedback feedback) {
-  return kErrorFeedbackNames[static_cast<std::size_t>(feedback)];
+  return proto::kErrorFeedbacks[static_cast<std::size_t>(feedback)];
 }
 
 absl::StatusOr<fashion_mnist::Settings> SettingsFrom(const TrainCommand& command) {

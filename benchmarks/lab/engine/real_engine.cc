@@ -23,6 +23,7 @@
 #include "benchmarks/lab/experiment/links.h"
 #include "benchmarks/lab/results/folder.h"
 #include "benchmarks/lab/workloads/registry.h"
+#include "runtime/base/monotonic_time.h"
 #include "runtime/base/status_macros.h"
 #include "tools/admin/inquiry.h"
 #include "tools/launch/cluster.h"
@@ -36,15 +37,11 @@ namespace fs = std::filesystem;
 constexpr absl::Duration kStatusPatience = absl::Seconds(10);
 constexpr int kSchedulerPort = 9000;  // in a network of its own
 
-double MonotonicSeconds() {
-  timespec now = {};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
-}
-
 class RealSurroundings final : public Surroundings {
  public:
-  double Now() override { return MonotonicSeconds(); }
+  double Now() override {
+    return absl::ToDoubleSeconds(runtime::MonotonicNow() - absl::UnixEpoch());
+  }
   void Sleep(double seconds) override { absl::SleepFor(absl::Seconds(seconds)); }
   void Compute(double usual_s, const Stretched& stretched,
                absl::FunctionRef<void()> work) override {

@@ -47,7 +47,9 @@ class Parser {
       if (!overrides.engine.empty()) plan.engine = overrides.engine;
       if (overrides.epochs > 0) plan.epochs = overrides.epochs;
       const absl::Status valid = Validate(plan);
-      if (!valid.ok()) return Wrong(nullptr, LabelOf(plan, Varying(experiment)), valid.message());
+      if (!valid.ok()) {
+        return Wrong(nullptr, LabelOf(plan, VaryingFields(experiment.runs)), valid.message());
+      }
     }
     if (paper != nullptr) LEEWAY_RETURN_IF_ERROR(ReadPaper(*paper, &experiment));
     return experiment;
@@ -57,10 +59,6 @@ class Parser {
   absl::Status Wrong(const toml::node* where, absl::string_view key, absl::string_view why) const {
     const std::string line = where == nullptr ? "" : absl::StrCat(":", where->source().begin.line);
     return absl::InvalidArgumentError(absl::StrCat(file_, line, ": ", key, ": ", why));
-  }
-
-  static std::vector<const PlanField*> Varying(const Experiment& experiment) {
-    return VaryingFields(experiment.runs);
   }
 
   absl::Status ReadHead(toml::table* root, Experiment* experiment) const {
@@ -85,10 +83,11 @@ class Parser {
   absl::Status ReadPaper(const toml::node& paper, Experiment* experiment) const {
     const toml::array* const list = paper.as_array();
     if (list == nullptr) return Wrong(&paper, "paper", "is no table: write [[paper]]");
+    const std::vector<const PlanField*> varying = VaryingFields(experiment->runs);
     std::set<std::string> labels, of_slopes;
     for (const RunPlan& plan : experiment->runs) {
-      labels.insert(LabelOf(plan, Varying(*experiment)));
-      of_slopes.insert(LabelWithoutPolicy(plan, Varying(*experiment)));
+      labels.insert(LabelOf(plan, varying));
+      of_slopes.insert(LabelWithoutPolicy(plan, varying));
     }
     for (const toml::node& one : *list) {
       const toml::table* const table = one.as_table();

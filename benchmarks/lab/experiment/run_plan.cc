@@ -1,7 +1,7 @@
 #include "benchmarks/lab/experiment/run_plan.h"
 
 #include <cmath>
-#include <map>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -11,6 +11,7 @@
 #include "benchmarks/lab/experiment/links.h"
 #include "benchmarks/lab/experiment/straggler.h"
 #include "benchmarks/lab/workloads/registry.h"
+#include "proto/tables/table_texts.h"
 #include "runtime/base/status_macros.h"
 
 namespace leeway::lab {
@@ -39,14 +40,8 @@ absl::StatusOr<UpdaterSpec> UpdaterOf(const RunPlan& plan) {
 }
 
 absl::StatusOr<ErrorFeedback> FeedbackOf(const RunPlan& plan) {
-  static const auto* const names =
-      new std::map<std::string, ErrorFeedback>{{"auto", ErrorFeedback::kAuto},
-                                               {"off", ErrorFeedback::kOff},
-                                               {"worker", ErrorFeedback::kWorker},
-                                               {"server", ErrorFeedback::kServer},
-                                               {"both", ErrorFeedback::kBoth}};
-  const auto found = names->find(plan.error_feedback);
-  if (found != names->end()) return found->second;
+  const std::optional<ErrorFeedback> known = proto::ErrorFeedbackFrom(plan.error_feedback);
+  if (known.has_value()) return *known;
   return absl::InvalidArgumentError(absl::StrCat("error_feedback is '", plan.error_feedback,
                                                  "': it is auto, off, worker, server or both"));
 }
