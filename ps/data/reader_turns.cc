@@ -27,7 +27,7 @@ void ReaderTurns::Add(Inbound inbound) {
   queue.bytes += inbound.bytes();
   queue.requests.push_back(std::move(inbound));
   const bool full = queue.requests.size() >= kReaderRequestsMax || queue.bytes >= kReaderBytesMax;
-  if (full && !queue.held) queue.held = owner_.hold(peer);
+  if ((full || Crowded()) && !queue.held) queue.held = owner_.hold(peer);
   if (!turn_is_due_) TurnLater(loop_->Now());
 }
 
@@ -37,6 +37,10 @@ void ReaderTurns::DropPeer(van::PeerId peer) {
   requests_ -= found->second.requests.size();
   bytes_ -= found->second.bytes;
   queues_.erase(found);
+}
+
+bool ReaderTurns::Crowded() const {
+  return requests_ >= kRequestsMax / 2 || bytes_ >= kBytesMax / 2;
 }
 
 bool ReaderTurns::Quiet(absl::Time now) {
@@ -58,7 +62,8 @@ Inbound ReaderTurns::TakeNext() {
   queue.bytes -= bytes;
   const bool half =
       queue.requests.size() <= kReaderRequestsMax / 2 && queue.bytes <= kReaderBytesMax / 2;
-  if (half && std::exchange(queue.held, false)) owner_.release(last_);
+  const bool may_ask = queue.requests.empty() || (half && !Crowded());
+  if (may_ask && std::exchange(queue.held, false)) owner_.release(last_);
   if (queue.requests.empty()) queues_.erase(next);
   return inbound;
 }

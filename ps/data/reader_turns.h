@@ -39,7 +39,9 @@ class ReaderTurns {
   // The requests of one reader that wait before nothing more is read from it, until half are left.
   static constexpr std::size_t kReaderRequestsMax = 256;
   static constexpr std::uint64_t kReaderBytesMax = 4 << 20;
-  // The requests of all readers of a thread that wait; beyond it requests are refused.
+  // The requests of all readers of a thread that wait; beyond it requests are refused. To refuse
+  // costs time that is no part of the share, so where half as many wait nothing more is read from
+  // any reader that has asked, until it is answered.
   static constexpr std::size_t kRequestsMax = 16384;
   static constexpr std::uint64_t kBytesMax = 64 << 20;
 
@@ -70,6 +72,7 @@ class ReaderTurns {
   void Turn();
   void TurnLater(absl::Time now);
   bool Quiet(absl::Time now);
+  bool Crowded() const;
   Inbound TakeNext();
 
   runtime::Loop* const loop_;

@@ -149,6 +149,21 @@ TEST_F(ReaderTurnsTest, AReaderWithLongRequestsIsHeld) {
   EXPECT_TRUE(held_.empty());
 }
 
+TEST_F(ReaderTurnsTest, ManyReadersAreHeldBeforeAnyIsRefused) {
+  const int readers = 4 * ReaderTurns::kRequestsMax / ReaderTurns::kReaderRequestsMax;
+  for (int asked = 0; asked < static_cast<int>(ReaderTurns::kReaderRequestsMax); ++asked) {
+    for (int reader = 1; reader <= readers; ++reader) {
+      if (!held_.contains(static_cast<van::PeerId>(reader))) {
+        ASSERT_NO_FATAL_FAILURE(Ask(static_cast<van::PeerId>(reader)));
+      }
+    }
+  }
+  EXPECT_EQ(held_.size(), static_cast<std::size_t>(readers));
+  EXPECT_LE(turns_.waiting(), ReaderTurns::kRequestsMax / 2 + readers);
+  while (turns_.waiting() > 0) loop_.Turn();
+  EXPECT_TRUE(held_.empty());
+}
+
 TEST_F(ReaderTurnsTest, WithoutHoldingTheQueueIsLimited) {
   can_hold_ = false;
   turns_.OthersSpoke();
