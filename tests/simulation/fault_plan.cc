@@ -232,26 +232,41 @@ bool KillsWorker(FaultKind kind) {
   return kind == FaultKind::kKillWorker || kind == FaultKind::kRestartWorker;
 }
 
-// What the host of that event sends, or else that server, is late.
-Episode LateBeside(const Episode& event, const std::string& server, runtime::Random* random) {
+// About the time of that event.
+Episode LateNear(const Episode& event, runtime::Random* random) {
   Episode late;
   late.kind = FaultKind::kDelay;
-  late.from = absl::StartsWith(event.host, Name(Role::kServer)) ? event.host : server;
   late.start = std::max(event.start - kLateBefore, absl::ZeroDuration());
   late.length = kLateFor;
   late.link.delay_max = LogUniform(kLateMin, kLateMax, random);
   return late;
 }
+// What the host of that event sends, or else that server, is late.
+Episode LateBeside(const Episode& event, const std::string& server, runtime::Random* random) {
+  Episode late = LateNear(event, random);
+  late.from = absl::StartsWith(event.host, Name(Role::kServer)) ? event.host : server;
+  return late;
+}
+// The scheduler hears the host of that event late.
+Episode HeardLate(const Episode& event, runtime::Random* random) {
+  Episode late = LateNear(event, random);
+  late.from = event.host;
+  late.to = SimCluster::HostName(Role::kScheduler, 0);
+  return late;
+}
 
 }  // namespace
 
-void AddLeavings(const Config& config, absl::Duration window, runtime::Random* random,
-                 FaultPlan* plan) {
+void AddLeavings(const Config& config, FaultSet kinds, absl::Duration window,
+                 runtime::Random* random, FaultPlan* plan) {
   if (random->Below(3) != 0) return;
   Planner planner(config, /*spare_servers=*/1, window, random);
   for (std::uint64_t left = 1 + random->Below(3); left > 0; --left) {
     Episode it = planner.One(FaultKind::kLeaveWorker);
     it.length = random->Below(2) == 0 ? absl::ZeroDuration() : absl::Seconds(1) * random->Uniform();
+    if (kinds.test(static_cast<std::size_t>(FaultKind::kDelay)) && random->Below(2) == 0) {
+      Insert(HeardLate(it, random), plan);
+    }
     Insert(std::move(it), plan);
   }
 }

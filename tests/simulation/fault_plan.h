@@ -47,9 +47,11 @@ void AddChanges(FaultKind kind, absl::Duration window, runtime::Random* random, 
 // In every third seed the scheduler moves, up to three times. `random`: a generator of its own.
 void AddSchedulerMoves(absl::Duration window, runtime::Random* random, FaultPlan* plan);
 
-// In every third seed workers leave in mid-run and come back as other processes.
-void AddLeavings(const Config& config, absl::Duration window, runtime::Random* random,
-                 FaultPlan* plan);
+// In every third seed workers leave in mid-run and come back as other processes. The
+// scheduler hears half of them late then, so that more happens before it answers; not unless
+// `kinds` has delays.
+void AddLeavings(const Config& config, FaultSet kinds, absl::Duration window,
+                 runtime::Random* random, FaultPlan* plan);
 
 // Half the time a worker is killed in the first quarter of the window and comes back late, as
 // another process. `random`: a generator of its own.

@@ -17,18 +17,39 @@ constexpr absl::Duration kMoment = absl::Milliseconds(50);
 
 bool IsOf(const std::string& host, Role role) { return absl::StartsWith(host, Name(role)); }
 
-// What the last entry of a table in a map says of it: announced, decided, or nothing new.
+// Whether a change of a table's codec or settings is announced.
 template <class Entry>
 bool Announces(const std::vector<Entry>& entries) {
   return std::ranges::any_of(entries, [](const Entry& entry) { return !entry.decided; });
 }
 template <class Entry>
+bool Has(const std::vector<Entry>& entries, const Entry& like, bool decided) {
+  return std::ranges::any_of(entries, [&](const Entry& entry) {
+    return entry.decided == decided && entry.table == like.table && entry.number == like.number;
+  });
+}
+template <class Entry>
 bool DecidesMore(const std::vector<Entry>& before, const std::vector<Entry>& now) {
   return std::ranges::any_of(now, [&](const Entry& entry) {
-    return entry.decided && std::ranges::none_of(before, [&](const Entry& old) {
-             return old.decided && old.table == entry.table && old.number == entry.number;
-           });
+    return entry.decided && !Has(before, entry, /*decided=*/true);
   });
+}
+// `state`, unless a change that was announced before still is.
+template <class Entry>
+std::optional<State> AloneIn(State state, const std::vector<Entry>& before,
+                             const std::vector<Entry>& now) {
+  const bool goes_on = std::ranges::any_of(before, [&](const Entry& entry) {
+    return !entry.decided && Has(now, entry, /*decided=*/false);
+  });
+  return goes_on ? std::nullopt : std::make_optional(state);
+}
+// Likewise, of replicas that were joining.
+std::optional<State> AloneInTransfer(const proto::ClusterMap& before,
+                                     const proto::ClusterMap& map) {
+  const bool goes_on = std::ranges::any_of(before.replicas, [&](const proto::ShardReplica& was) {
+    return was.joining && std::ranges::find(map.replicas, was) != map.replicas.end();
+  });
+  return goes_on ? std::nullopt : std::make_optional(State::kTransfer);
 }
 
 bool Lives(const proto::ClusterMap& map, std::uint32_t rank, std::uint64_t incarnation) {
@@ -42,6 +63,7 @@ std::optional<std::uint64_t> IncarnationOf(const proto::ClusterMap& map, std::ui
   }
   return std::nullopt;
 }
+std::string HostOf(Role role, std::uint32_t rank) { return absl::StrCat(Name(role), rank); }
 
 bool Refuses(const absl::Status& result) {
   return absl::IsInvalidArgument(result) || absl::IsResourceExhausted(result);
@@ -111,7 +133,7 @@ bool Meetings::Holds(State state) const {
     case State::kCreate:
       return !creating_.empty();
     case State::kCheckpoint:
-      return !preparing_.empty();
+      return !writing_.empty();
     case State::kLateJoin:
       return !entering_.empty();
     case State::kLeave:
@@ -121,7 +143,7 @@ bool Meetings::Holds(State state) const {
     case State::kReader:
       return now_ < read_ + kMoment;
     case State::kSchedulerRestart:
-      return !scheduler_lives_() || restarting_;
+      return restarting_;
     case State::kCut:
       return is_cut_();
     case State::kRestored:
@@ -130,114 +152,230 @@ bool Meetings::Holds(State state) const {
   return false;
 }
 
-void Meetings::Happens(Event event) {
+void Meetings::Happens(Event event, std::optional<State> alone) {
   std::bitset<kStates>& met = met_[static_cast<std::size_t>(event)];
-  for (std::size_t state = 0; state < kStates; ++state) {
-    if (!met.test(state) && Holds(static_cast<State>(state))) met.set(state);
+  for (std::size_t i = 0; i < kStates; ++i) {
+    const auto state = static_cast<State>(i);
+    if (!met.test(i) && alone != state && Holds(state)) met.set(i);
   }
 }
 
+// What hears of a message ends states first, then says what has happened, and begins states last.
 void Meetings::Hear(const van::Overheard& heard, absl::Time now) {
   now_ = now;
-  restarting_ = restarting_ || !scheduler_lives_();
+  restarting_ = restarting_ || scheduler_is_dead_();
   if (IsOf(heard.from, Role::kWorker)) return OnFromWorker(heard);
   if (IsOf(heard.from, Role::kScheduler)) return OnFromScheduler(heard);
   if (IsOf(heard.from, Role::kServer)) return OnFromServer(heard);
-  if (std::holds_alternative<proto::Request>(heard.message)) {
-    Happens(Event::kRead);
-    read_ = now;
-  }
+  const bool reads =
+      IsOf(heard.from, Role::kReader) && std::holds_alternative<proto::Request>(heard.message);
+  if (!reads) return;
+  Happens(Event::kRead);
+  read_ = now;
 }
 
 void Meetings::OnFromWorker(const van::Overheard& heard) {
   const std::string& host = heard.from;
-  const bool pushes = std::holds_alternative<proto::PushBatch>(heard.message);
-  const auto* const request = std::get_if<proto::Request>(&heard.message);
-  if (pushes || (request != nullptr && proto::HasPush(request->op))) {
-    open_.insert(host);
-  } else if (std::holds_alternative<proto::ClockTick>(heard.message)) {
-    // It is repeated until it is acknowledged.
-    if (open_.contains(host)) Happens(Event::kTick);
-    open_.erase(host);
-    if (entering_.erase(host) > 0) Happens(Event::kEntered);
-  } else if (std::holds_alternative<proto::CreateTable>(heard.message)) {
-    if (creating_.insert(host).second) Happens(Event::kCreate);
+  if (const auto* const batch = std::get_if<proto::PushBatch>(&heard.message)) {
+    OnPush(host, batch->clock);
+  } else if (const auto* const request = std::get_if<proto::Request>(&heard.message)) {
+    if (proto::HasPush(request->op)) OnPush(host, request->clock);
+  } else if (const auto* const tick = std::get_if<proto::ClockTick>(&heard.message)) {
+    OnTick(host, *tick);
+  } else if (const auto* const create = std::get_if<proto::CreateTable>(&heard.message)) {
+    // It is repeated until the answer has arrived, as a leave is.
+    if (!asked_.emplace(host, create->request).second) return;
+    Happens(Event::kCreate);
+    creating_[host].insert(create->request);
   } else if (std::holds_alternative<proto::EnterClock>(heard.message)) {
     entering_.insert(host);
   } else if (std::holds_alternative<proto::Leave>(heard.message)) {
-    if (leaving_.insert(host).second) Happens(Event::kLeaves);
+    if (!said_leave_.insert(host).second) return;
+    Happens(Event::kLeaves);
+    leaving_.insert(host);
   } else if (std::holds_alternative<proto::Join>(heard.message)) {
-    for (auto* const hosts : {&open_, &creating_, &entering_, &leaving_}) hosts->erase(host);
+    OnJoin(heard);
   }
+}
+
+// A process joins again over each new connection.
+void Meetings::OnJoin(const van::Overheard& heard) {
+  const auto [known, first] = joined_.try_emplace(heard.from, heard.way.van);
+  if (!first && std::exchange(known->second, heard.way.van) == heard.way.van) return;
+  Forget(heard.from);
+  writing_.erase(heard.from);
+  written_.erase(heard.from);
+}
+
+// A push of a clock that has ended is a repetition.
+void Meetings::OnPush(const Host& host, std::uint64_t clock) {
+  if (clock >= ended_[host]) open_.insert(host);
+}
+
+// The first ticks of a process may name the clock that it begins at.
+void Meetings::OnTick(const Host& host, const proto::ClockTick& tick) {
+  if (entering_.erase(host) > 0) fresh_.insert(host);
+  std::uint64_t& ended = ended_[host];
+  ended = std::max(ended, tick.since);
+  if (tick.clock <= ended) return;
+  ended = tick.clock;
+  open_.erase(host);
+  Happens(Event::kTick);
+  if (fresh_.erase(host) > 0) Happens(Event::kEntered);
+}
+
+void Meetings::Forget(const Host& worker) {
+  for (auto* const hosts : {&open_, &entering_, &leaving_, &fresh_, &said_leave_}) {
+    hosts->erase(worker);
+  }
+  ended_.erase(worker);
+  creating_.erase(worker);
+  std::erase_if(asked_, [&](const auto& asked) { return asked.first == worker; });
 }
 
 void Meetings::OnFromScheduler(const van::Overheard& heard) {
   if (const auto* const map = std::get_if<proto::ClusterMap>(&heard.message)) {
     OnMap(*map);
-  } else if (std::holds_alternative<proto::TableReply>(heard.message)) {
-    creating_.erase(heard.to);
+  } else if (const auto* const welcome = std::get_if<proto::Welcome>(&heard.message)) {
+    if (IsOf(heard.to, Role::kWorker)) {
+      ended_[heard.to] = std::max(ended_[heard.to], welcome->clock);
+    }
+  } else if (const auto* const reply = std::get_if<proto::TableReply>(&heard.message)) {
+    const auto asked = creating_.find(heard.to);
+    if (asked == creating_.end()) return;
+    asked->second.erase(reply->request);
+    if (asked->second.empty()) creating_.erase(asked);
   } else if (std::holds_alternative<proto::LeaveAck>(heard.message)) {
     leaving_.erase(heard.to);
-  } else if (std::holds_alternative<proto::CheckpointPrepare>(heard.message)) {
-    preparing_.insert(heard.to);
+  } else if (const auto* const down = std::get_if<proto::NodeDown>(&heard.message)) {
+    if (down->left) left_.insert(down->incarnation);
+  } else if (const auto* const lead = std::get_if<proto::LeadNow>(&heard.message)) {
+    handed_over_.erase(lead->shard);
   } else if (std::holds_alternative<proto::RestoreShards>(heard.message)) {
     restored_ = true;
-  } else if (std::holds_alternative<proto::CheckpointCut>(heard.message)) {
-    Happens(Event::kCut);
+  } else if (const auto* const prepare = std::get_if<proto::CheckpointPrepare>(&heard.message)) {
+    // A server gives up an older one. Nothing begins: it may be asked for the workers' clock alone.
+    const auto writing = writing_.find(heard.to);
+    if (writing != writing_.end() && writing->second < prepare->checkpoint) writing_.erase(writing);
+  } else if (const auto* const cut = std::get_if<proto::CheckpointCut>(&heard.message)) {
+    OnCut(heard.to, *cut);
   }
+}
+
+void Meetings::OnCut(const Host& host, const proto::CheckpointCut& cut) {
+  if (cut.checkpoint > cut_) Happens(Event::kCut);
+  cut_ = std::max(cut_, cut.checkpoint);
+  if (cut.checkpoint > written_[host]) writing_[host] = cut.checkpoint;
 }
 
 void Meetings::OnFromServer(const van::Overheard& heard) {
-  if (std::holds_alternative<proto::CheckpointWritten>(heard.message)) {
-    Happens(Event::kWritten);
-    preparing_.erase(heard.from);
+  if (const auto* const written = std::get_if<proto::CheckpointWritten>(&heard.message)) {
+    OnWritten(heard.from, *written);
   } else if (const auto* const entry = std::get_if<proto::Replicate>(&heard.message)) {
-    if (entry->kind == proto::LogEntryKind::kHandoverEnd) handed_over_.erase(entry->shard);
+    if (entry->kind == proto::LogEntryKind::kHandoverEnd) OnHandoverEnd(heard.from, *entry);
+  } else if (const auto* const ack = std::get_if<proto::ReplicateAck>(&heard.message)) {
+    OnAck(heard.from, *ack);
   } else if (const auto* const reply = std::get_if<proto::Reply>(&heard.message)) {
-    OnResult(reply->result);
-  } else if (const auto* const acks = std::get_if<proto::PushAcks>(&heard.message)) {
-    for (const proto::PushAck& ack : acks->acks) OnResult(proto::ReplyOf(*acks, ack).result);
+    if (IsOf(heard.to, Role::kWorker)) OnReply(*reply);
+  } else if (std::holds_alternative<proto::Join>(heard.message)) {
+    OnJoin(heard);
   }
 }
 
-void Meetings::OnResult(const absl::Status& result) {
-  if (!Refuses(result)) return;
+// Without a stream it says that there is nothing to hand over, which nobody acknowledges.
+void Meetings::OnHandoverEnd(const Host& host, const proto::Replicate& end) {
+  const auto handed = handed_over_.find(end.shard);
+  if (handed == handed_over_.end() || end.epoch < handed->second.epoch) return;
+  if (host != HostOf(Role::kServer, handed->second.from)) return;
+  if (end.stream == 0) {
+    handed_over_.erase(handed);
+  } else {
+    handed->second.stream = end.stream;
+    handed->second.entry = end.entry;
+  }
+}
+
+void Meetings::OnAck(const Host& host, const proto::ReplicateAck& ack) {
+  const auto handed = handed_over_.find(ack.shard);
+  if (handed == handed_over_.end() || handed->second.stream == 0) return;
+  const Handover& handover = handed->second;
+  if (ack.stream != handover.stream || ack.entry < handover.entry) return;
+  if (host == HostOf(Role::kServer, handover.to)) handed_over_.erase(handed);
+}
+
+void Meetings::OnWritten(const Host& host, const proto::CheckpointWritten& written) {
+  const auto writing = writing_.find(host);
+  if (writing == writing_.end() || writing->second != written.checkpoint) return;
+  writing_.erase(writing);
+  written_[host] = written.checkpoint;
+  if (written.result.ok()) Happens(Event::kWritten);
+}
+
+// A refusal is remembered, and said again where the push is repeated.
+void Meetings::OnReply(const proto::Reply& reply) {
+  if (!proto::HasPush(reply.op) || !Refuses(reply.result)) return;
+  if (!refusals_.emplace(reply.id.incarnation, reply.id.shard, reply.id.sequence).second) return;
   Happens(Event::kRefusal);
   refused_ = now_;
 }
 
+// All that a map tells is judged by what held before it.
 void Meetings::OnMap(const proto::ClusterMap& map) {
   if (map_ != nullptr && map.version <= map_->version) return;
-  if (restarting_) Happens(Event::kSchedulerRestart);
+  if (restarting_) Happens(Event::kSchedulerRestart, State::kSchedulerRestart);
   restarting_ = false;
-  const auto before = std::exchange(map_, std::make_shared<const proto::ClusterMap>(map));
-  if (before == nullptr || before->epoch == 0) return;
-  CompareChains(*before, map);
-  CompareWorkers(*before, map);
-  if (DecidesMore(before->codecs, map.codecs)) Happens(Event::kSwitchDecided);
-  if (DecidesMore(before->table_settings, map.table_settings)) Happens(Event::kChangeDecided);
+  const proto::ClusterMap none, &before = map_ == nullptr ? none : *map_;
+  if (before.epoch != 0) {
+    Handovers handed_over = handed_over_;
+    CompareServers(before, map);
+    CompareChains(before, map, &handed_over);
+    CompareWorkers(before, map);
+    if (DecidesMore(before.codecs, map.codecs)) {
+      Happens(Event::kSwitchDecided, AloneIn(State::kCodecSwitch, before.codecs, map.codecs));
+    }
+    if (DecidesMore(before.table_settings, map.table_settings)) {
+      Happens(Event::kChangeDecided,
+              AloneIn(State::kTableChange, before.table_settings, map.table_settings));
+    }
+    handed_over_ = std::move(handed_over);
+  }
+  ForgetGone(map);
+  map_ = std::make_shared<const proto::ClusterMap>(map);
 }
 
-void Meetings::CompareChains(const proto::ClusterMap& before, const proto::ClusterMap& map) {
+void Meetings::CompareServers(const proto::ClusterMap& before, const proto::ClusterMap& map) {
   for (const proto::ServerEntry& server : before.servers) {
-    if (!server.alive || Lives(map, server.rank, server.incarnation)) continue;
-    Happens(Event::kServerDies);
-    preparing_.erase(absl::StrCat(Name(Role::kServer), server.rank));
+    const bool gone = server.alive && !Lives(map, server.rank, server.incarnation);
+    if (gone && !left_.contains(server.incarnation)) Happens(Event::kServerDies);
   }
+}
+
+void Meetings::CompareChains(const proto::ClusterMap& before, const proto::ClusterMap& map,
+                             Handovers* handed_over) {
+  const auto has = [](const std::vector<proto::ShardOwner>& places, const proto::ShardOwner& it) {
+    return std::ranges::find(places, it) != places.end();
+  };
   for (std::uint32_t shard = 0; shard < std::min(before.owners.size(), map.owners.size());
        ++shard) {
     const proto::Chain was = proto::ChainOf(before, shard), is = proto::ChainOf(map, shard);
     if (was.members.empty() || is.members.empty()) continue;
     if (was.members.front() != is.members.front()) {
+      handed_over->erase(shard);
       const std::uint32_t rank = was.members.front().server_rank;
       const auto incarnation = IncarnationOf(before, rank);
-      const bool lives = incarnation.has_value() && Lives(map, rank, *incarnation);
-      if (lives && handed_over_.insert(shard).second) Happens(Event::kHandover);
-      if (!lives) handed_over_.erase(shard);
+      if (incarnation.has_value() && Lives(map, rank, *incarnation)) {
+        Happens(Event::kHandover);
+        (*handed_over)[shard] = {.from = rank,
+                                 .incarnation = *incarnation,
+                                 .epoch = map.epoch,
+                                 .to = is.members.front().server_rank};
+      }
     }
-    if (is.joining.size() > was.joining.size()) Happens(Event::kTransferBegins);
-    for (const proto::ShardOwner& joined : was.joining) {
-      if (std::ranges::find(is.members, joined) != is.members.end()) Happens(Event::kTransferEnds);
+    for (const proto::ShardOwner& place : is.joining) {
+      if (!has(was.joining, place)) Happens(Event::kTransferBegins);
+    }
+    for (const proto::ShardOwner& place : was.joining) {
+      if (has(is.members, place)) Happens(Event::kTransferEnds, AloneInTransfer(before, map));
     }
   }
 }
@@ -248,11 +386,25 @@ void Meetings::CompareWorkers(const proto::ClusterMap& before, const proto::Clus
     if (is == map.workers.end()) continue;
     if (is->incarnation != was.incarnation) Happens(Event::kRankTakenAgain);
     const bool died = is->state == proto::WorkerState::kDead || is->incarnation != was.incarnation;
-    if (was.state != proto::WorkerState::kAlive || !died) continue;
-    Happens(Event::kWorkerDies);
-    const std::string host = absl::StrCat(Name(Role::kWorker), was.rank);
-    for (auto* const hosts : {&open_, &creating_, &leaving_}) hosts->erase(host);
+    if (was.state == proto::WorkerState::kAlive && died) Happens(Event::kWorkerDies);
   }
+}
+
+// A worker's rank that is taken again was forgotten when its new process joined.
+void Meetings::ForgetGone(const proto::ClusterMap& map) {
+  for (const proto::WorkerEntry& worker : map.workers) {
+    const std::string host = HostOf(Role::kWorker, worker.rank);
+    if (worker.state == proto::WorkerState::kDead) Forget(host);
+    if (worker.state != proto::WorkerState::kLeft) continue;
+    for (auto* const hosts : {&open_, &entering_, &fresh_}) hosts->erase(host);
+    creating_.erase(host);
+  }
+  for (const proto::ServerEntry& server : map.servers) {
+    if (!server.alive) writing_.erase(HostOf(Role::kServer, server.rank));
+  }
+  std::erase_if(handed_over_, [&](const auto& handed) {
+    return !Lives(map, handed.second.from, handed.second.incarnation);
+  });
 }
 
 }  // namespace leeway::simulation

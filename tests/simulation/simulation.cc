@@ -255,7 +255,7 @@ class Run {
     const bool come_back = kinds.test(static_cast<std::size_t>(FaultKind::kRestartWorker));
     if (come_back && kinds.test(static_cast<std::size_t>(FaultKind::kLeaveWorker))) {
       runtime::Random own(runtime::RandomAt(options_.seed, runtime::StableHash("leavings"), 0));
-      AddLeavings(cluster_.config(), window_, &own, &plan);
+      AddLeavings(cluster_.config(), kinds, window_, &own, &plan);
     }
     if (come_back && life_ != nullptr) {
       runtime::Random own(runtime::RandomAt(options_.seed, runtime::StableHash("late worker"), 0));
@@ -432,6 +432,14 @@ class Run {
     }
     if (gate_open_ && !leaving_ && !IsWhole()) text += "; chains are not whole";
     return text;
+  }
+
+  // It was killed, or has ended by itself before the cluster's end.
+  bool SchedulerIsDead() const {
+    const std::string host = SimCluster::HostName(Role::kScheduler, 0);
+    const SimProcess* const process = cluster_.Find(host);
+    if (process == nullptr) return cluster_.WasKilled(host);
+    return !leaving_ && process->over().has_value() && !process->over()->ok();
   }
 
   static std::string WorkerName(std::uint32_t rank) {
@@ -723,12 +731,7 @@ class Run {
   ClosedClocks closed_clocks_{&logs_};
   Acknowledgements acknowledgements_{cluster_.config().replication};
   SentPushes sent_;
-  Meetings meetings_{[this] { return injector_.cuts(); },
-                     [this] {
-                       const auto* const process =
-                           cluster_.Find(SimCluster::HostName(Role::kScheduler, 0));
-                       return process != nullptr && !process->over().has_value();
-                     }};
+  Meetings meetings_{[this] { return injector_.cuts(); }, [this] { return SchedulerIsDead(); }};
   const RestoreChecker restores_;
   CheckpointChecker checkpoints_;
   ProcessFaults::Workers workers_;
