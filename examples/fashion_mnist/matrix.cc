@@ -6,8 +6,7 @@
 namespace leeway::fashion_mnist {
 namespace {
 
-// Elements of c that one pass of the inner loop keeps in registers.
-constexpr std::size_t kTileRows = 4;
+// Columns of c that one pass of the inner loop keeps in registers; how many rows depends on them.
 constexpr std::size_t kTileColumns = 16;
 
 // The element (row, k) of a is at a[row * row_step + k * inner_step]: so one kernel serves a matrix
@@ -35,7 +34,9 @@ template <std::size_t kRows>
   for (std::size_t i = 0; i < kRows; ++i) out[i] = sum[i];
 }
 
-// A column of tiles: `width` (at most kTileColumns) columns of c; b has kTileColumns of them.
+// A column of tiles: `width` (at most kTileColumns) columns of c; b has kTileColumns of them. Each
+// sum has one order, whatever the height of tiles.
+template <std::size_t kTileRows>
 [[gnu::always_inline]] inline void Panel(Left left, const float* b, std::size_t b_step, float* c,
                                          std::size_t c_step, std::size_t rows, std::size_t inner,
                                          std::size_t width) {
@@ -62,20 +63,27 @@ using PanelFunction = void (*)(Left, const float*, std::size_t, float*, std::siz
 
 void PlainPanel(Left left, const float* b, std::size_t b_step, float* c, std::size_t c_step,
                 std::size_t rows, std::size_t inner, std::size_t width) {
-  Panel(left, b, b_step, c, c_step, rows, inner, width);
+  Panel<4>(left, b, b_step, c, c_step, rows, inner, width);
 }
 
 #if defined(__x86_64__)
 [[gnu::target("avx2")]] void Avx2Panel(Left left, const float* b, std::size_t b_step, float* c,
                                        std::size_t c_step, std::size_t rows, std::size_t inner,
                                        std::size_t width) {
-  Panel(left, b, b_step, c, c_step, rows, inner, width);
+  Panel<4>(left, b, b_step, c, c_step, rows, inner, width);
+}
+
+[[gnu::target("avx512f")]] void Avx512Panel(Left left, const float* b, std::size_t b_step, float* c,
+                                            std::size_t c_step, std::size_t rows, std::size_t inner,
+                                            std::size_t width) {
+  Panel<8>(left, b, b_step, c, c_step, rows, inner, width);
 }
 #endif
 
 // The function for the widest vectors that this machine has.
 PanelFunction ChoosePanel() {
 #if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f")) return Avx512Panel;
   if (__builtin_cpu_supports("avx2")) return Avx2Panel;
 #endif
   return PlainPanel;
