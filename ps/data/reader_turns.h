@@ -29,7 +29,7 @@ namespace leeway::ps {
 class ReaderTurns {
  public:
   // While others speak.
-  static constexpr double kShare = 0.1;
+  static constexpr double kShare = 0.05;
   static constexpr absl::Duration kSaved = absl::Milliseconds(1);
   // Others are taken to speak for so long after each message.
   static constexpr absl::Duration kQuiet = absl::Milliseconds(10);

@@ -24,10 +24,10 @@ class GuestMeter : public ShareMeter {
 
 class AcceptMeter : public ShareMeter {
  public:
-  static constexpr double kShare = 0.1;
+  static constexpr double kShare = 0.05;
   static constexpr absl::Duration kSaved = absl::Milliseconds(50);
   // The approximate work for accepting, greeting and closing a connection, most of it in the
-  // kernel: 1,000 of them a second are accepted, and 500 at once.
+  // kernel: 500 of them a second are accepted, and 500 at once.
   static constexpr absl::Duration kWork = absl::Microseconds(100);
 
   AcceptMeter() : ShareMeter(kShare, kSaved) {}

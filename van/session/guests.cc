@@ -144,18 +144,22 @@ bool SessionVan::MaySendToGuest(const Peer& peer, std::uint64_t bytes) {
   const auto waiting = [](const Peer& guest) {
     return guest.flow.in_flight() + guest.queued_bytes;
   };
-  std::uint64_t all = 0;
-  const Peer* most = &peer;
-  for (const auto& [id, other] : peers_) {
-    if (!other.guest) continue;
-    all += waiting(other);
-    if (waiting(other) > waiting(*most)) most = &other;
-  }
   const std::uint64_t own = waiting(peer);
-  if (own > 0 && own + bytes > limits_.guest_bytes_max) {
-    most = &peer;
-  } else if (all == 0 || all + bytes <= limits_.guests_bytes_max) {
-    return true;
+  const Peer* most = &peer;
+  if (own == 0 || own + bytes <= limits_.guest_bytes_max) {
+    if (bytes <= guests_room_bytes_) {
+      guests_room_bytes_ -= bytes;
+      return true;
+    }
+    std::uint64_t all = 0;
+    for (const auto& [id, other] : peers_) {
+      if (!other.guest) continue;
+      all += waiting(other);
+      if (waiting(other) > waiting(*most)) most = &other;
+    }
+    const std::uint64_t with_it = all + bytes;
+    guests_room_bytes_ = limits_.guests_bytes_max - std::min(with_it, limits_.guests_bytes_max);
+    if (all == 0 || with_it <= limits_.guests_bytes_max) return true;
   }
   loop_->Post([this, alive = lifetime_.watch(), id = most->id, bytes = waiting(*most)] {
     if (!alive || Find(id) == nullptr) return;

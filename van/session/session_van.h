@@ -207,6 +207,8 @@ class SessionVan final : public Van, private TransportEvents {
   // In the order in which they are served: by what each has been charged, then as they were held.
   std::set<std::tuple<absl::Duration, std::uint64_t, PeerId>> held_guests_;
   std::uint64_t guests_held_ = 0;  // ever
+  // So many bytes may be sent to guests before what waits for each is added up again.
+  std::uint64_t guests_room_bytes_ = 0;
   runtime::Timer guests_timer_;
   std::map<PeerId, Peer> peers_;  // ordered, so that every run says goodbye in the same order
   absl::flat_hash_map<ConnId, PeerId> by_conn_;
