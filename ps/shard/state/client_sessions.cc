@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <tuple>
 
 #include "proto/messages/limits.h"
 
@@ -202,29 +203,42 @@ void ClientSessions::Restore(const std::vector<proto::ClientSession>& sessions) 
   }
 }
 
+// Each worker and class has the same share of what a message takes. Of those beyond it is said that
+// they are forgotten: a request that failed must never be taken for one that did not.
 std::vector<proto::Refusal> ClientSessions::Refusals() const {
+  std::size_t orders = 0;
+  for (const auto& [worker, session] : sessions_) {
+    for (const RequestOrder& order : session.orders) {
+      orders += !order.failures().empty() || order.forgotten_failures() > 0;
+    }
+  }
+  const std::size_t share =
+      std::max<std::size_t>(1, proto::kRefusalsMax / std::max<std::size_t>(1, orders));
   std::vector<proto::Refusal> all;
   for (const auto& [worker, session] : sessions_) {
     for (const RequestClass kind : {kAtOnce, kHeld}) {
       const RequestOrder& order = session.orders[kind];
       proto::Refusal refusal{
           .worker = worker.first, .incarnation = worker.second, .held = kind == kHeld};
-      if (const std::uint64_t forgotten = order.forgotten_failures(); forgotten > 0) {
+      std::uint64_t forgotten = order.forgotten_failures();
+      auto first = order.failures().begin();
+      for (std::size_t left = order.failures().size(); left >= share; --left) {
+        forgotten = std::max(forgotten, (first++)->first);
+      }
+      if (forgotten > 0) {
         refusal.sequence = forgotten;
         refusal.with_earlier = true;
         refusal.status = absl::UnknownError("");
         all.push_back(refusal);
       }
       refusal.with_earlier = false;
-      for (const auto& [sequence, failure] : order.failures()) {
-        refusal.sequence = sequence;
-        refusal.status = failure;
+      for (; first != order.failures().end(); ++first) {
+        std::tie(refusal.sequence, refusal.status) = *first;
         all.push_back(refusal);
       }
     }
   }
-  if (all.size() <= proto::kRefusalsMax) return all;
-  return {all.end() - proto::kRefusalsMax, all.end()};
+  return all;
 }
 
 void ClientSessions::TakeRefusals(const std::vector<proto::Refusal>& refusals, std::uint64_t told) {

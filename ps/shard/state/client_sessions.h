@@ -173,8 +173,8 @@ class ClientSessions {
   void Restore(const std::vector<proto::ClientSession>& sessions);
   void Clear() { sessions_.clear(); }
 
-  // How requests failed, by worker and class in the order of their numbers; the newest where there
-  // are more than a message takes.
+  // How requests failed, by worker and class in the order of their numbers; of each the newest
+  // where there are more than a message takes, and up to which number the others are.
   std::vector<proto::Refusal> Refusals() const;
   void TakeRefusals(const std::vector<proto::Refusal>& refusals, std::uint64_t told);
 

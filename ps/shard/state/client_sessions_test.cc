@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
+#include "proto/messages/limits.h"
+#include "ps/table/inbound.h"
+
 namespace leeway::ps::client_sessions_test {
 
 constexpr WorkerKey kWorker{0, 100};
@@ -109,6 +114,28 @@ TEST_F(ClientSessionsTest, RefusalsAreTheSameAfterTheyWereTakenElsewhere) {
   other.TakeRefusals(sessions_.Refusals(), 0);
   EXPECT_EQ(other.Of(kWorker).orders[kAtOnce].admitted(), 3u);
   EXPECT_TRUE(absl::IsInvalidArgument(other.Of(kWorker).orders[kAtOnce].OutcomeOf(3)));
+}
+
+// More of them than a message takes: of none it is taken elsewhere that it had succeeded.
+TEST_F(ClientSessionsTest, RefusalsThatDoNotFitAreForgottenAndNotForgiven) {
+  constexpr std::uint32_t kWorkers = proto::kRefusalsMax / kFailuresRememberedMax + 8;
+  for (std::uint32_t rank = 0; rank < kWorkers; ++rank) {
+    RequestOrder& order = sessions_.Of({rank, 100}).orders[kAtOnce];
+    for (std::uint64_t sequence = 2; sequence <= 2 * kFailuresRememberedMax; sequence += 2) {
+      order.Admit(sequence);
+      order.RememberFailure(sequence, absl::CancelledError("dropped"));
+    }
+  }
+  const std::vector<proto::Refusal> refusals = sessions_.Refusals();
+  EXPECT_LE(refusals.size(), proto::kRefusalsMax);
+  WorkerClocks clocks;
+  ClientSessions other(&clocks, &early_);
+  other.TakeRefusals(refusals, 0);
+  for (std::uint32_t rank = 0; rank < kWorkers; ++rank) {
+    const RequestOrder& order = other.Of({rank, 100}).orders[kAtOnce];
+    EXPECT_TRUE(absl::IsCancelled(order.OutcomeOf(2 * kFailuresRememberedMax))) << rank;
+    EXPECT_FALSE(order.OutcomeOf(2).ok()) << rank;
+  }
 }
 
 }  // namespace leeway::ps::client_sessions_test
