@@ -471,6 +471,24 @@ TEST(NonFinite, IsAnOverflowThatAWeightMakesOrAvoids) {
   }
 }
 
+TEST(NonFinite, IsASumOfIntegersThatWrapsAround) {
+  Bench bench({.num_workers = 1, .num_shards = 1});
+  TableSpec spec = TableSpec::Dense("w", {1}, DType::kInt64);
+  spec.updater.name = "add";
+  spec.consistency = Consistency::FedBuff(2);
+  const std::uint32_t table = bench.Install(spec);
+  for (int push = 0; push < 2; ++push) {
+    proto::Request request = bench.DensePush(0, table, 0);
+    request.dtype = DType::kInt64;
+    request.elements = 1;
+    const std::int64_t value = std::int64_t{1} << 62;
+    bench.Send(0, request, {runtime::Buffer::CopyOf(&value, sizeof(value))});
+    EXPECT_TRUE(bench.TakeReply(0).reply().result.ok());
+  }
+  EXPECT_EQ(bench.counters().pushes_applied, 2u);
+  EXPECT_EQ(bench.counters().overflows, 1u);
+}
+
 // ---- delay compensation ----
 
 // The reply is encoded: what its worker has is what it decodes.

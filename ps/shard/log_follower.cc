@@ -41,6 +41,7 @@ absl::Status FollowPush(const LogEntry& entry, ShardState* state) {
         Weighted(*state->stores.Of(table), table.spec().dtype, ToPush(entry), header.weight));
     LEEWAY_RETURN_IF_ERROR(state->stores.CollectedOf(table).Add(weighted));
     NoteOpen(table, header.clock, state);
+    state->closing.erase(table.id());
   } else {
     LEEWAY_RETURN_IF_ERROR(state->stores.Apply(table, *table.FindSettings(header.table_settings),
                                                ToPush(entry), header.weight,
@@ -79,8 +80,11 @@ absl::Status FollowCollected(const LogEntry& entry, ShardState* state) {
   const proto::Replicate& header = entry.header;
   LEEWAY_RETURN_IF_ERROR(CheckKnown(entry, state));
   const Table& table = *state->context->tables.Find(header.table);
-  NoteOpen(table, header.clock + 1, state);
-  if (header.mean_of == 0) return absl::OkStatus();  // nothing is applied
+  if (header.mean_of == 0) {  // clocks have closed
+    NoteOpen(table, header.clock + 1, state);
+    if (table.closes_by_count()) state->closing.insert(table.id());
+    return absl::OkStatus();
+  }
   if (state->stores.CollectedOf(table).count(header.block) == 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("nothing is collected for block ", header.block, " of table ", header.table));

@@ -316,6 +316,7 @@ absl::Status Pushes::Collect(const Table& table, const PreparedTableSettings& se
   if (cut != nullptr) cut->BeforePush(table, request.clock);
   LEEWAY_RETURN_IF_ERROR(collected.Add(weighted));
   *begun = true;
+  if (collected.TakeOverflow()) ++state_->context->counters->overflows;
   if (cut != nullptr) {
     cut->AfterPush(table, inbound,
                    {.weight = weight,
@@ -333,25 +334,31 @@ absl::Status Pushes::Collect(const Table& table, const PreparedTableSettings& se
   return absl::OkStatus();
 }
 
-std::size_t Pushes::ApplyCollected(const Table& table, std::uint64_t clock, std::uint32_t enough) {
+void Pushes::ApplyCollected(const Table& table, std::uint64_t clock, std::uint32_t enough) {
   const PreparedTableSettings& settings = table.SettingsFor(clock);
   const CollectedPushes& collected = state_->stores.CollectedOf(table);
-  std::size_t targets = 0;
   for (const std::uint64_t block : collected.blocks()) {
-    if (collected.count(block) < enough) continue;
-    ApplyCollectedOf(table, settings, block, clock);
-    ++targets;
+    if (collected.count(block) >= enough) ApplyCollectedOf(table, settings, block, clock);
   }
-  return targets;
 }
 
-// The entries of collected pushes say that the clock that they were of has closed. That nothing was
-// collected in a clock, or that several have closed at once, replicas have to be told by itself.
+// Replicas are told first that the clock has closed: one that leads before it has heard of all its
+// targets applies the rest (FinishClosing).
 void Pushes::CloseByCount(const Table& table, std::uint64_t open, std::uint64_t closed) {
-  const std::size_t targets = ApplyCollected(table, open);
-  if (targets > 0 && closed == open + 1) return;
-  state_->AppendToLog(CollectedEntry(table, /*block=*/0, closed - 1, /*mean_of=*/0,
-                                     table.SettingsFor(open).number));
+  const auto tell = [&](std::uint64_t clock) {
+    state_->AppendToLog(
+        CollectedEntry(table, /*block=*/0, clock, /*mean_of=*/0, table.SettingsFor(open).number));
+  };
+  tell(open);
+  ApplyCollected(table, open);
+  if (closed > open + 1) tell(closed - 1);
+}
+
+void Pushes::FinishClosing() {
+  for (const std::uint32_t id : std::exchange(state_->closing, {})) {
+    const Table& table = *state_->context->tables.Find(id);
+    ApplyCollected(table, state_->ClosedOf(table) - 1);
+  }
 }
 
 // What a sum of so many collected pushes is divided by.

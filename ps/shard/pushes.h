@@ -36,10 +36,12 @@ class Pushes {
   // Why an earlier head would have refused a push that it admitted: the same checks again.
   absl::Status CheckAgain(const Table& table, const Inbound& inbound);
   // Applies what is collected of the table, in clock `clock`: of each target at least so many
-  // pushes. Returns the number of targets.
-  std::size_t ApplyCollected(const Table& table, std::uint64_t clock, std::uint32_t enough = 1);
+  // pushes.
+  void ApplyCollected(const Table& table, std::uint64_t clock, std::uint32_t enough = 1);
   // A count of workers has ended the table's clocks from `open` up to but not including `closed`.
   void CloseByCount(const Table& table, std::uint64_t open, std::uint64_t closed);
+  // Of a new head: applies what the head before has collected for clocks that it had closed.
+  void FinishClosing();
 
  private:
   absl::Status Take(const Table& table, const Inbound& inbound, bool* held, bool* begun);

@@ -223,14 +223,17 @@ void Shard::ApplyEnough() {
   const std::uint32_t living = state_.clocks.living();
   const std::pair seen(living, state_.context->tables.settings_changes());
   if (std::exchange(enough_for_, seen) == seen) return;
+  // That of the newest push, as where a push is enough: of other clocks a new head knows less.
+  const std::uint64_t clock =
+      std::max(state_.closed, std::max<std::uint64_t>(1, state_.pushed_until) - 1);
   for (const auto& [id, collected] : state_.stores.collected()) {
     const Table& table = *state_.context->tables.Find(id);
     const Policy& policy = table.newest_settings().policy;
     const std::uint32_t enough = policy.Enough(living);
     if (living == 0 || !policy.consistency().collects()) {
-      pushes_.ApplyCollected(table, state_.closed);
+      pushes_.ApplyCollected(table, clock);
     } else if (enough != 0) {
-      pushes_.ApplyCollected(table, state_.closed, enough);
+      pushes_.ApplyCollected(table, clock, enough);
     }
   }
 }
@@ -262,6 +265,7 @@ void Shard::BecomeHead(bool inherited) {
   if (inherited) state_.stores.ForgetSlowest();
   state_.sessions.RestartAsHead(inherited);
   enough_for_.reset();
+  pushes_.FinishClosing();
   CloseClocks();
 }
 

@@ -7,22 +7,24 @@
 #include <string>
 #include <vector>
 
+#include "proto/messages/layout.h"
 #include "ps/shard/shard.h"
 #include "runtime/sim/sim_world.h"
 
 namespace leeway::ps {
 namespace {
 
-// One replica of a shard, with one table of one element; the test carries its log to others.
+// One replica of a shard, with one table; the test carries its log to others.
 class OneReplica final : public ShardEffects, public AnswerSink {
  public:
   static constexpr std::uint32_t kWorkers = 2;
+  static constexpr std::uint64_t kBlockElements = 16;
 
   OneReplica(runtime::Loop* loop, const TableSpec& spec) {
     context.loop = loop;
     context.counters = &counters;
     context.num_shards = 1;
-    context.block_bytes = 1 << 20;
+    context.block_bytes = kBlockElements * sizeof(float);
     context.message_bytes_max = 1 << 20;
     context.held.bytes_max = 1 << 20;
     EXPECT_TRUE(context.tables.Install(1, spec, *MakeUpdater(spec)).ok());
@@ -34,23 +36,33 @@ class OneReplica final : public ShardEffects, public AnswerSink {
     if (entry.incarnation == 0) entry.incarnation = 100 + entry.rank;
     shard->SetWorker(entry);
   }
-  void Ask(std::uint32_t rank, proto::Op op, std::uint64_t clock, Payload payload) {
+  void Ask(std::uint32_t rank, proto::Op op, std::uint64_t clock, Payload payload,
+           std::uint64_t block = 0) {
     Inbound inbound;
     inbound.request.id = {
         .incarnation = 100 + rank, .sequence = ++sequences[rank], .worker = rank, .shard = 0};
     inbound.request.table = 1;
     inbound.request.op = op;
     inbound.request.clock = clock;
-    inbound.request.elements = 1;
+    inbound.request.block = block;
+    inbound.request.elements = ElementsOf(block);
     inbound.payload = std::move(payload);
     shard->TakeRequest(std::move(inbound));
   }
-  absl::Status Push(std::uint32_t rank, std::uint64_t clock, float value) {
-    Ask(rank, proto::Op::kPush, clock, {runtime::Buffer::CopyOf(&value, sizeof(value))});
+  absl::Status Push(std::uint32_t rank, std::uint64_t clock, float value, std::uint64_t block = 0) {
+    const std::vector<float> values(ElementsOf(block), value);
+    Ask(rank, proto::Op::kPush, clock,
+        {runtime::Buffer::CopyOf(values.data(), values.size() * sizeof(float))}, block);
     return answers.back();
   }
   void Pull(std::uint32_t rank) { Ask(rank, proto::Op::kPull, 0, {}); }
-  float value() { return shard->stores().at(1)->Freeze().pieces.at(0).values.as<float>()[0]; }
+  std::uint64_t ElementsOf(std::uint64_t block) const {
+    return proto::ElementsInBlock(context.tables.all().at(1).spec().NumElements(), kBlockElements,
+                                  block);
+  }
+  float value(std::size_t block = 0) {
+    return shard->stores().at(1)->Freeze().pieces.at(block).values.as<float>()[0];
+  }
 
   bool has_follower() const override { return true; }
   void Log(LogEntry entry) override { log.push_back(std::move(entry)); }
@@ -75,8 +87,9 @@ class OneReplica final : public ShardEffects, public AnswerSink {
 
 class ShardPolicies : public testing::Test {
  protected:
-  std::unique_ptr<OneReplica> New(const char* consistency, Aggregate aggregate = Aggregate::kSum) {
-    TableSpec spec = TableSpec::Dense("w", {1});
+  std::unique_ptr<OneReplica> New(const char* consistency, Aggregate aggregate = Aggregate::kSum,
+                                  std::uint64_t blocks = 1) {
+    TableSpec spec = TableSpec::Dense("w", {(blocks - 1) * OneReplica::kBlockElements + 1});
     spec.aggregate = aggregate;
     spec.updater.name = "add";
     spec.consistency = Consistency::Parse(consistency).value();
@@ -109,16 +122,86 @@ TEST_F(ShardPolicies, AHeadThatLeadsAgainAppliesWhatIsEnough) {
 }
 
 // Before any worker has told the new head how far it is.
-TEST_F(ShardPolicies, ANewHeadKnowsThatAClockHasClosed) {
+TEST_F(ShardPolicies, ANewHeadKnowsThatClocksHaveClosed) {
   const auto first = New("backup:1/2,drop"), second = New("backup:1/2,drop");
   first->shard->BecomeHead(/*inherited=*/false);
   EXPECT_TRUE(first->Push(0, 0, 1).ok());
-  first->shard->TakeTick(0, 100, 1, 0, {});
-  ASSERT_EQ(first->log.size(), 2u);
+  first->shard->TakeTick(0, 100, 3, 0, {});
   for (const LogEntry& entry : first->log) ASSERT_TRUE(second->shard->Follow({}, entry).ok());
   second->shard->BecomeHead(/*inherited=*/true);
-  EXPECT_EQ(second->Push(1, 0, 10).code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(second->Push(1, 2, 10).code(), absl::StatusCode::kCancelled);
   EXPECT_EQ(second->value(), 1);
+}
+
+// By the rates of the clock of the pushes, though the new head knows of no clock that has ended.
+TEST_F(ShardPolicies, ANewHeadAppliesWhatIsEnoughByItsRates) {
+  const auto first = New("fedbuff:2"), second = New("fedbuff:2");
+  for (OneReplica* const replica : {first.get(), second.get()}) {
+    proto::TableSettings settings;
+    settings.table = settings.number = 1;
+    settings.since = 3;
+    settings.decided = true;
+    settings.consistency = Consistency::FedBuff(2);
+    ASSERT_TRUE(replica->context.tables.Follow({settings}).ok());
+  }
+  first->shard->BecomeHead(/*inherited=*/false);
+  EXPECT_TRUE(first->Push(0, 5, 1).ok());
+  EXPECT_TRUE(first->Push(1, 5, 2).ok());
+  ASSERT_EQ(first->log.size(), 3u);
+  for (std::size_t entry = 0; entry < 2; ++entry) {
+    ASSERT_TRUE(second->shard->Follow({}, first->log[entry]).ok());
+  }
+  second->shard->BecomeHead(/*inherited=*/true);
+  ASSERT_EQ(second->log.size(), 1u);
+  EXPECT_EQ(second->log[0].header.table_settings, first->log[2].header.table_settings);
+}
+
+// The head has closed a clock and dies before it has told all of it. No worker has been told a
+// thing of it either.
+TEST_F(ShardPolicies, ANewHeadAppliesTheRestOfAClosedClock) {
+  for (const std::size_t told : {3u, 4u, 5u}) {
+    SCOPED_TRACE(told);
+    const auto first = New("backup:1/2", Aggregate::kSum, /*blocks=*/2);
+    const auto second = New("backup:1/2", Aggregate::kSum, /*blocks=*/2);
+    first->shard->BecomeHead(/*inherited=*/false);
+    EXPECT_TRUE(first->Push(0, 0, 1, /*block=*/0).ok());
+    EXPECT_TRUE(first->Push(0, 0, 2, /*block=*/1).ok());
+    first->shard->TakeTick(0, 100, 1, 0, {});
+    ASSERT_EQ(first->log.size(), 5u);
+    for (std::size_t entry = 0; entry < told; ++entry) {
+      ASSERT_TRUE(second->shard->Follow({}, first->log[entry]).ok());
+    }
+    second->shard->BecomeHead(/*inherited=*/true);
+    EXPECT_EQ(second->value(0), 1);
+    EXPECT_EQ(second->value(1), 2);
+    // What is collected from now on is of the next clock.
+    second->sequences[0] = first->sequences[0];
+    EXPECT_TRUE(second->Push(0, 1, 4, /*block=*/1).ok());
+    EXPECT_EQ(second->counters.pushes_collected, 1u);
+    EXPECT_EQ(second->value(1), 2);
+  }
+}
+
+// All that is collected takes effect as the last worker goes, and the clock stays open.
+TEST_F(ShardPolicies, AnOpenClockStaysOpenWhenNobodyIsLeft) {
+  const auto first = New("backup:1/2,drop"), second = New("backup:1/2,drop");
+  first->shard->BecomeHead(/*inherited=*/false);
+  EXPECT_TRUE(first->Push(0, 0, 1).ok());
+  for (const std::uint32_t rank : {0u, 1u}) {
+    for (OneReplica* const replica : {first.get(), second.get()}) {
+      replica->SetWorker(
+          {.rank = rank, .incarnation = 100 + rank, .state = proto::WorkerState::kDead});
+    }
+  }
+  first->shard->CloseClocks();
+  EXPECT_EQ(first->value(), 1);
+  for (const LogEntry& entry : first->log) ASSERT_TRUE(second->shard->Follow({}, entry).ok());
+  second->shard->BecomeHead(/*inherited=*/true);
+  for (OneReplica* const replica : {first.get(), second.get()}) {
+    SCOPED_TRACE(replica == first.get() ? "the head" : "the next head");
+    replica->SetWorker({.rank = 1, .incarnation = 101});  // heard again
+    EXPECT_TRUE(replica->Push(1, 0, 10).ok());
+  }
 }
 
 // The clocks that wait for another worker close as one enters: nothing else need happen, as all

@@ -48,6 +48,7 @@ void ImportBegin(const LogEntry& begin, ShardState* state) {
   const proto::Replicate& header = begin.header;
   state->stores.Clear();
   state->closed_of.clear();
+  state->closing.clear();
   for (const proto::TableClock& of : header.closed_of) state->closed_of[of.table] = of.closed;
   state->sessions.Clear();
   state->index = header.index;

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -78,7 +79,9 @@ struct ShardState {
   ClientSessions sessions;                           // what waits in them is the head's alone
   std::uint64_t closed;                              // clocks below it have closed, for good
   std::map<std::uint32_t, std::uint64_t> closed_of;  // by table: ClosedOf
-  std::uint64_t index = 0;                           // of the last log entry that was applied
+  // Of a follower: tables of which all that is collected is of clocks that have closed.
+  std::set<std::uint32_t> closing;
+  std::uint64_t index = 0;         // of the last log entry that was applied
   std::uint64_t pushed_until = 0;  // pushes that were applied at once are of clocks below it
   // Of a head that took over from another: until then workers send again what that one had held.
   absl::Time grace_until = absl::InfinitePast();

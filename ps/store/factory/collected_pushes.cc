@@ -76,6 +76,7 @@ absl::Status CollectedPushes::Add(const AggregatedPush& push) {
   Sum& sum = SumOf(push.block);
   LEEWAY_RETURN_IF_ERROR(
       sum.store->Apply(PushView{.block = push.block, .keys = push.keys, .values = push.values}));
+  overflowed_ = sum.store->TakeOverflow() || overflowed_;
   if (sum.count != std::numeric_limits<std::uint32_t>::max()) ++sum.count;
   if (!std::isnan(push.learning_rate)) sum.learning_rate = push.learning_rate;
   return absl::OkStatus();

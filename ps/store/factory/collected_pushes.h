@@ -10,6 +10,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -38,6 +39,8 @@ class CollectedPushes {
   // Adds one (Weighted). It is one more of its target: of the block, or of the sparse table. One of
   // no rows is not counted.
   absl::Status Add(const AggregatedPush& push);
+  // Whether integers of a sum have wrapped around since it was asked last.
+  bool TakeOverflow() { return std::exchange(overflowed_, false); }
   // Whether the tables of the server may take what it would add. RESOURCE_EXHAUSTED.
   absl::Status CheckMemory(const AggregatedPush& push) const;
 
@@ -68,6 +71,7 @@ class CollectedPushes {
   const StoreContext context_;
   const std::unique_ptr<Updater> adds_;
   std::map<std::uint64_t, Sum> sums_;  // by block
+  bool overflowed_ = false;
 };
 
 }  // namespace leeway::ps
