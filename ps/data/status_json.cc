@@ -103,6 +103,7 @@ Json WaitsOf(const StatusView& view) {
                      {"pulls", straggler.pulls},
                      {"clock", straggler.clock},
                      {"for_ms", MillisecondsSince(straggler.since, view)},
+                     {"why", straggler.why},
                      {"workers_behind", straggler.behind.size()},
                      {"behind", std::move(behind)}});
   }

@@ -30,6 +30,7 @@ std::vector<Straggler> FindStragglers(const std::vector<const Replica*>& replica
   for (auto& [table, found] : by_table) {
     found.first.table = table;
     found.first.behind = found.second->clocks().Behind(found.first.clock);
+    found.first.why = found.second->WhyOpen(table);
     stragglers.push_back(std::move(found.first));
   }
   return stragglers;
@@ -40,6 +41,7 @@ std::string Describe(const Straggler& straggler, const std::string& table, absl:
       absl::StrCat(straggler.pulls, straggler.pulls == 1 ? " pull" : " pulls", " of table ", table,
                    straggler.pulls == 1 ? " has" : " have", " waited for clock ", straggler.clock,
                    " for ", runtime::FormatDuration(now - straggler.since));
+  if (!straggler.why.empty()) return absl::StrCat(text, ": ", straggler.why);
   for (std::size_t i = 0; i < straggler.behind.size() && i < kWorkersShown; ++i) {
     absl::StrAppend(&text, i == 0 ? ": worker " : ", worker ", straggler.behind[i].rank,
                     " is at clock ", straggler.behind[i].clock);

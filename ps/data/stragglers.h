@@ -22,10 +22,12 @@ inline constexpr absl::Duration kStragglerLogInterval = absl::Minutes(1);
 struct Straggler {
   std::uint32_t table = 0;
   std::uint64_t pulls = 0;  // that wait
-  // Of the one that has waited longest: since when, for which clock, and for whom (slowest first).
+  // Of the one that has waited longest: since when, for which clock, and for whom (slowest first),
+  // or why else (Policy::WhyOpen).
   absl::Time since = absl::InfiniteFuture();
   std::uint64_t clock = 0;
   std::vector<WorkerClocks::WorkerClock> behind;
+  std::string why;
 };
 
 // By table. Takes time in proportion to the pulls that wait.

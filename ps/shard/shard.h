@@ -125,6 +125,10 @@ class Shard {
     pulls_.ForEachPending(f);
   }
   std::size_t num_pending_pulls() const { return pulls_.num_pending(); }
+  // Policy::WhyOpen of a table.
+  std::string WhyOpen(std::uint32_t table) const {
+    return state_.context->tables.Find(table)->newest_settings().policy.WhyOpen(state_.clocks);
+  }
   // OpenClocks::HoldsUnkept.
   bool HoldsUnkept() const { return open_clocks_.HoldsUnkept(); }
   std::uint64_t requests() const { return requests_; }

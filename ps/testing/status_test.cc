@@ -98,6 +98,18 @@ TEST_F(StatusTest, TheWorkerThatHoldsUpOthersIsLoggedOnceAMinute) {
   EXPECT_THAT(LinesWithin(absl::Minutes(10)), IsEmpty());
 }
 
+// It waits for workers that are to come.
+TEST_F(StatusTest, SaysThatTooFewWorkersAreLivingToCloseAClock) {
+  const std::uint32_t table =
+      bench_.Install(AddTable("w", Consistency::Parse("backup:9/9,wait").value()));
+  bench_.Tick(0, 1);
+  bench_.Tick(1, 1);
+  bench_.Send(0, bench_.DensePull(0, table, 1));
+  const char* const why = "2 workers are living, and a clock closes when 9 have ended it";
+  EXPECT_EQ(Status()["waits"][0]["why"], why);
+  EXPECT_THAT(LinesWithin(absl::Seconds(7)), ElementsAre(EndsWith(why)));
+}
+
 TEST_F(StatusTest, NobodyIsNamedWhereNobodyWaitsLong) {
   const std::uint32_t table = bench_.Install(AddTable("w", Consistency::Ssp(1)));
   ::testing::internal::CaptureStderr();

@@ -303,9 +303,15 @@ std::string Waits(const OrderedJson& status) {
   for (const auto& [table, wait] : waits) {
     const OrderedJson& behind = Part(*wait.longest, "behind");
     const std::uint64_t all = Count(*wait.longest, "workers_behind");
+    const std::string why = Text(*wait.longest, "why");
     absl::StrAppend(&text, "waiting: ", wait.pulls, wait.pulls == 1 ? " pull" : " pulls",
                     " of table ", names[table], " for clock ", Count(*wait.longest, "clock"),
-                    ", the longest for ", Ago(*wait.longest, "for_ms"), "; held up by ",
+                    ", the longest for ", Ago(*wait.longest, "for_ms"), "; ");
+    if (!why.empty()) {
+      absl::StrAppend(&text, why, "\n");
+      continue;
+    }
+    absl::StrAppend(&text, "held up by ",
                     absl::StrJoin(behind, ", ", [](std::string* out, const OrderedJson& worker) {
                       absl::StrAppend(out, "worker ", Count(worker, "worker"), " (at clock ",
                                       Count(worker, "clock"), ")");

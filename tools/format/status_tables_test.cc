@@ -132,6 +132,17 @@ TEST(StatusTablesTest, ClocksAndWhoHoldsUpWhom) {
   EXPECT_THAT(text, HasSubstr("waiting: barrier 'end' (entry 1), held up by worker 1\n"));
 }
 
+TEST(StatusTablesTest, AClockThatTooFewWorkersLiveToCloseSaysSo) {
+  Json status = Example();
+  for (Json& server : status["servers"]) {
+    for (Json& thread : server["threads"]) {
+      for (Json& wait : thread["waits"]) wait["why"] = "1 worker is living";
+    }
+  }
+  EXPECT_THAT(StatusTables(status),
+              HasSubstr("for clock 6, the longest for 34s; 1 worker is living\n"));
+}
+
 TEST(StatusTablesTest, CheckpointsAndTroubles) {
   const std::string text = StatusTables(Example());
   EXPECT_THAT(text, HasSubstr("checkpoint: writing /c/7 of clock 40, 1 of 2 servers are done\n"));
