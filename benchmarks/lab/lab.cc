@@ -80,6 +80,7 @@ absl::Status Run(RunCommand command) {
   const std::string out =
       command.out.empty() ? absl::StrCat("out/lab/", experiment.name) : command.out;
   LEEWAY_ASSIGN_OR_RETURN(const ResultFolder folder, ResultFolder::Make(out));
+  LEEWAY_ASSIGN_OR_RETURN(const auto lock, folder.Lock());
   LEEWAY_RETURN_IF_ERROR(folder.KeepExperiment(experiment, text));
   LEEWAY_ASSIGN_OR_RETURN(const Tally tally, RunExperiment(experiment, folder, command.runner));
   if (tally.kept > 0) std::printf("%zu runs were there already\n", tally.kept);
@@ -104,6 +105,8 @@ absl::Status Compare(const std::vector<std::string>& paths) {
     compared.push_back({.name = path,
                         .has_target = !std::isnan(experiment.target),
                         .has_score = !results.empty() && !results.front().score_name.empty(),
+                        .target = experiment.target,
+                        .workload = results.empty() ? "" : results.front().plan.workload,
                         .findings = FindingsOf(experiment, results)});
   }
   LEEWAY_ASSIGN_OR_RETURN(const std::string text, ComparisonOf(compared));

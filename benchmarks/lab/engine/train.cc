@@ -51,6 +51,7 @@ class TrainingRun {
     if (worker_->rank() == 0) SleepUntil([&] { return context_.progress->watched != 0; });
     LEEWAY_RETURN_IF_ERROR(worker_->Barrier(Group::kWorkers, "start", kBarrierPatience));
     LEEWAY_RETURN_IF_ERROR(plan_.local_steps > 0 ? TrainLocally() : TrainByGradients());
+    record_.end_s = time_->Now();
     const WorkerStats stats = worker_->stats();
     record_.clock_staleness = stats.staleness_histogram;
     record_.dropped = stats.parts_dropped;
@@ -96,7 +97,7 @@ class TrainingRun {
     std::vector<std::uint32_t> sizes(plan_.workers, plan_.batch);
     if (plan_.balance == "speed") {
       const double begin = time_->Now();
-      for (std::uint64_t i = 0; i < kProbes; ++i) Compute(i, plan_.batch, [] {});
+      for (std::uint64_t i = 0; i < kProbes; ++i) Probe(i);
       context_.progress->speed[worker_->rank()] = kProbes / (time_->Now() - begin);
       LEEWAY_RETURN_IF_ERROR(worker_->Barrier(Group::kWorkers, "speeds", kBarrierPatience));
       const std::atomic<double>* const speeds = context_.progress->speed;
@@ -104,6 +105,25 @@ class TrainingRun {
     }
     batches_.emplace(workload_.samples(), std::move(sizes), plan_.seed);
     return absl::OkStatus();
+  }
+
+  // A step like those of training, whose gradient nobody uses.
+  void Probe(std::uint64_t step) {
+    samples_.resize(plan_.batch);
+    std::iota(samples_.begin(), samples_.end(), 0u);
+    Step probe;
+    probe.keys.resize(tables_.size());
+    probe.values.resize(tables_.size());
+    probe.gradients.resize(tables_.size());
+    workload_.Choose(samples_, StepSeed(step), &probe);
+    for (std::size_t i = 0; i < tables_.size(); ++i) {
+      const TableSpec& spec = tables_[i].spec();
+      probe.values[i].resize(spec.kind == TableKind::kDense
+                                 ? spec.NumElements()
+                                 : probe.keys[i].size() * spec.row_width);
+      probe.gradients[i].resize(probe.values[i].size());
+    }
+    Compute(step, plan_.batch, [&] { workload_.Gradient(samples_, StepSeed(step), &probe); });
   }
 
   // All workers together have processed the samples. Where workers go step by step together, each
@@ -207,8 +227,8 @@ class TrainingRun {
     LocalSgd local(worker_, std::move(parts), {.steps = plan_.local_steps});
     LEEWAY_RETURN_IF_ERROR(local.Begin());
     for (std::uint64_t step = 0; !IsOver(step); ++step) {
-      TimelineStep times{.pull_s = time_->Now()};
-      times.compute_s = times.pull_s;
+      TimelineStep times{.compute_s = time_->Now()};
+      times.pull_s = step == 0 ? times.compute_s : record_.steps.back().push_s;
       samples_ = batches_->Take(step, worker_->rank());
       ComputeGradient(step);
       for (std::size_t i = 0; i < tables_.size(); ++i) {
@@ -238,12 +258,14 @@ class TrainingRun {
   std::uint64_t bytes_ = 0;  // counted so far
 };
 
-// What an undisturbed pull takes: the shortest of all workers'.
-double ShortestPull(const std::vector<WorkerRecord>& workers) {
+// What an undisturbed pull takes: the shortest of all workers'. With local steps, that of the
+// exchanges.
+double ShortestPull(const std::vector<WorkerRecord>& workers, std::size_t local_steps) {
   double shortest = std::numeric_limits<double>::infinity();
   for (const WorkerRecord& worker : workers) {
-    for (const TimelineStep& step : worker.steps) {
-      shortest = std::min(shortest, step.compute_s - step.pull_s);
+    const std::size_t stride = std::max<std::size_t>(1, local_steps);
+    for (std::size_t i = local_steps; i < worker.steps.size(); i += stride) {
+      shortest = std::min(shortest, worker.steps[i].compute_s - worker.steps[i].pull_s);
     }
   }
   return shortest;
@@ -253,7 +275,6 @@ WorkerTime TimeOf(const WorkerRecord& worker, double shortest_pull) {
   WorkerTime time{.steps = worker.steps.size()};
   for (std::size_t i = 0; i < worker.steps.size(); ++i) {
     const TimelineStep& step = worker.steps[i];
-    // With local steps the exchange lies between two steps.
     const double before = i == 0 ? step.pull_s : worker.steps[i - 1].push_s;
     const double waited = step.compute_s - before;
     const double communicated = std::min(waited, shortest_pull);
@@ -271,10 +292,12 @@ WorkerTime TimeOf(const WorkerRecord& worker, double shortest_pull) {
   return time;
 }
 
-// Times count from the first step of any worker.
+// Times count from the first step of any worker. The run ends when the last worker's pushes have
+// been applied, not when the evaluator next looks.
 void BeginAtZero(std::vector<WorkerRecord>* workers, std::vector<Point>* points) {
-  double begin_s = std::numeric_limits<double>::infinity();
+  double begin_s = std::numeric_limits<double>::infinity(), end_s = 0;
   for (const WorkerRecord& worker : *workers) {
+    end_s = std::max(end_s, worker.end_s);
     if (!worker.steps.empty()) begin_s = std::min(begin_s, worker.steps.front().pull_s);
   }
   for (WorkerRecord& worker : *workers) {
@@ -284,7 +307,10 @@ void BeginAtZero(std::vector<WorkerRecord>* workers, std::vector<Point>* points)
       step.push_s -= begin_s;
     }
   }
-  for (Point& point : *points) point.seconds = std::max(0.0, point.seconds - begin_s);
+  points->back().seconds = end_s;
+  for (Point& point : *points) {
+    point.seconds = std::max(0.0, std::min(point.seconds, end_s) - begin_s);
+  }
 }
 
 // Pulls whole dense tables, and the rows of sparse ones that the evaluation needs.
@@ -385,7 +411,7 @@ RunResult Assemble(const RunContext& context, std::vector<WorkerRecord> workers,
   RunResult result;
   result.plan = context.plan;
   result.score_name = context.workload->score_name();
-  const double shortest_pull = context.plan.local_steps > 0 ? 0 : ShortestPull(workers);
+  const double shortest_pull = ShortestPull(workers, context.plan.local_steps);
   for (const WorkerRecord& worker : workers) {
     result.workers.push_back(TimeOf(worker, shortest_pull));
     const std::size_t shown = std::min(worker.steps.size(), kTimelineSteps);
@@ -405,6 +431,7 @@ RunResult Assemble(const RunContext& context, std::vector<WorkerRecord> workers,
 
 nlohmann::json ToJson(const WorkerRecord& record) {
   nlohmann::json json = {{"losses", record.losses},
+                         {"end_s", record.end_s},
                          {"clock_staleness", record.clock_staleness},
                          {"dropped", record.dropped},
                          {"violations", record.violations}};
@@ -418,6 +445,7 @@ nlohmann::json ToJson(const WorkerRecord& record) {
 WorkerRecord RecordFrom(const nlohmann::json& json) {
   WorkerRecord record;
   json.at("losses").get_to(record.losses);
+  json.at("end_s").get_to(record.end_s);
   json.at("clock_staleness").get_to(record.clock_staleness);
   json.at("dropped").get_to(record.dropped);
   json.at("violations").get_to(record.violations);

@@ -32,6 +32,7 @@ struct RunContext {
 struct WorkerRecord {
   std::vector<TimelineStep> steps;  // all of them
   std::vector<double> losses;       // by step, the mean of its batch
+  double end_s = 0;                 // its last push has been applied
   std::map<std::uint64_t, std::uint64_t> clock_staleness;
   std::uint64_t dropped = 0, violations = 0;
 };

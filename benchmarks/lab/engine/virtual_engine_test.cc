@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "benchmarks/lab/workloads/registry.h"
@@ -89,6 +90,19 @@ TEST(VirtualEngine, WaitingIsThatForTheSlowest) {
   EXPECT_NEAR(result.workers[0].compute_s, 0.02 * result.workers[0].steps, 1e-6);
 }
 
+// Not when the evaluator next looks, which may be a tenth of a second later.
+TEST(VirtualEngine, ARunEndsWithItsLastPush) {
+  RunPlan plan = PlanOf("asp");
+  plan.straggler = "slow:0:3";
+  plan.link_us = 0;
+  plan.epochs = 1;
+  const RunResult result = ResultFor(plan);
+  double last_s = 0;
+  for (const WorkerTime& worker : result.workers) last_s = std::max(last_s, worker.last_s);
+  EXPECT_NEAR(result.last.seconds, last_s, 1e-4);
+  for (const Point& point : result.points) EXPECT_LE(point.seconds, result.last.seconds);
+}
+
 // Workers that have taken their steps hold nobody back.
 TEST(VirtualEngine, EndsWhicheverWorkerIsFirst) {
   for (const char* policy : {"ssp:1", "dssp:1-8", "psp:1/2", "ssp:0"}) {
@@ -150,6 +164,23 @@ TEST(VirtualEngine, SparseTablesAndLocalSteps) {
   const RunResult local = ResultFor(plan);
   EXPECT_LT(local.last.bytes, bytes / 8);
   EXPECT_LT(local.last.loss, 0.2 * local.points.front().loss);
+}
+
+// Four workers exchange over links on which that takes longer than a step: workers communicate, and
+// an exchange lies before each second step of the timeline.
+TEST(VirtualEngine, ExchangesOfLocalStepsTakeTime) {
+  RunPlan plan = PlanOf("bsp");
+  plan.straggler = "none";
+  plan.link_mbit = 1;
+  plan.epochs = 1;
+  plan.local_steps = 2;
+  const RunResult result = ResultFor(plan);
+  for (const WorkerTime& worker : result.workers)
+    EXPECT_GT(worker.communicate_s, worker.wait_s / 4);
+  const std::vector<TimelineStep>& steps = result.timeline[0];
+  ASSERT_GT(steps.size(), 4u);
+  EXPECT_EQ(steps[1].pull_s, steps[1].compute_s);
+  EXPECT_GT(steps[2].compute_s - steps[2].pull_s, 0.01);
 }
 
 TEST(VirtualEngine, BalancedBatchesEndTogether) {

@@ -50,6 +50,9 @@ Batches::Order Batches::OrderOf(std::uint64_t epoch) {
 
 std::vector<std::uint32_t> BalancedSizes(std::uint32_t batch, const std::vector<double>& speeds) {
   const double total = std::accumulate(speeds.begin(), speeds.end(), 0.0);
+  if (!(total > 0 && std::isfinite(total))) {
+    return std::vector<std::uint32_t>(speeds.size(), batch);
+  }
   const std::size_t sum = batch * speeds.size();
   std::vector<std::uint32_t> sizes;
   std::vector<std::pair<double, std::size_t>> rests;  // what was cut off, and of whom

@@ -40,7 +40,8 @@ class Batches {
 };
 
 // Sizes for workers of those speeds (steps a second of equal batches): in proportion, each at least
-// 1, with the sum of `batch` for each worker (largest remainders).
+// 1, with the sum of `batch` for each worker (largest remainders). Equal ones where steps take no
+// time.
 std::vector<std::uint32_t> BalancedSizes(std::uint32_t batch, const std::vector<double>& speeds);
 
 }  // namespace leeway::lab

@@ -17,6 +17,12 @@ namespace {
 
 constexpr std::size_t kRunsMax = 100'000;
 
+// A plan, and where the file says each field of it that it says.
+struct Written {
+  RunPlan plan;
+  std::map<const PlanField*, const toml::node*> places;
+};
+
 class Parser {
  public:
   explicit Parser(std::string file) : file_(std::move(file)) {}
@@ -35,22 +41,22 @@ class Parser {
     LEEWAY_RETURN_IF_ERROR(ReadHead(&root, &experiment));
     const toml::node* const variants = root.get("variant");
     const toml::node* const paper = root.get("paper");
-    std::vector<RunPlan> plans = {RunPlan{}};
+    std::vector<Written> plans = {Written{}};
     LEEWAY_RETURN_IF_ERROR(Multiply(root, overrides, &plans));
-    if (variants == nullptr) {
-      experiment.runs = std::move(plans);
-    } else {
-      LEEWAY_RETURN_IF_ERROR(AddVariants(*variants, overrides, plans, &experiment.runs));
+    if (variants != nullptr) {
+      const std::vector<Written> base = std::exchange(plans, {});
+      LEEWAY_RETURN_IF_ERROR(AddVariants(*variants, overrides, base, &plans));
     }
-    SeedsFastest(&experiment.runs);
-    for (RunPlan& plan : experiment.runs) {
+    std::set<std::string> known;
+    for (auto& [plan, places] : plans) {
       if (!overrides.engine.empty()) plan.engine = overrides.engine;
       if (overrides.epochs > 0) plan.epochs = overrides.epochs;
-      const absl::Status valid = Validate(plan);
-      if (!valid.ok()) {
-        return Wrong(nullptr, LabelOf(plan, VaryingFields(experiment.runs)), valid.message());
-      }
+      if (const absl::Status valid = Validate(plan); !valid.ok())
+        return WrongPlan(plan, places, valid);
+      // The same run twice would be no second result.
+      if (known.insert(ToJson(plan).dump()).second) experiment.runs.push_back(plan);
     }
+    SeedsFastest(&experiment.runs);
     if (paper != nullptr) LEEWAY_RETURN_IF_ERROR(ReadPaper(*paper, &experiment));
     return experiment;
   }
@@ -59,6 +65,20 @@ class Parser {
   absl::Status Wrong(const toml::node* where, absl::string_view key, absl::string_view why) const {
     const std::string line = where == nullptr ? "" : absl::StrCat(":", where->source().begin.line);
     return absl::InvalidArgumentError(absl::StrCat(file_, line, ": ", key, ": ", why));
+  }
+
+  // Names the field without which the plan would be valid, the last such one.
+  absl::Status WrongPlan(const RunPlan& plan,
+                         const std::map<const PlanField*, const toml::node*>& places,
+                         const absl::Status& why) const {
+    for (auto field = PlanFields().rbegin(); field != PlanFields().rend(); ++field) {
+      const auto place = places.find(&*field);
+      if (place == places.end()) continue;
+      RunPlan usual = plan;
+      std::visit([&](auto member) { usual.*member = RunPlan().*member; }, field->member);
+      if (Validate(usual).ok()) return Wrong(place->second, field->name, why.message());
+    }
+    return Wrong(nullptr, plan.policy, why.message());
   }
 
   absl::Status ReadHead(toml::table* root, Experiment* experiment) const {
@@ -108,22 +128,22 @@ class Parser {
   }
 
   absl::Status AddVariants(const toml::node& variants, const Overrides& overrides,
-                           const std::vector<RunPlan>& base, std::vector<RunPlan>* runs) const {
+                           const std::vector<Written>& base, std::vector<Written>* all) const {
     const toml::array* const list = variants.as_array();
     if (list == nullptr) return Wrong(&variants, "variant", "is no table: write [[variant]]");
     for (const toml::node& one : *list) {
       const toml::table* const table = one.as_table();
       if (table == nullptr) return Wrong(&one, "variant", "is no table: write [[variant]]");
-      std::vector<RunPlan> plans = base;
+      std::vector<Written> plans = base;
       LEEWAY_RETURN_IF_ERROR(Multiply(*table, overrides, &plans));
-      runs->insert(runs->end(), plans.begin(), plans.end());
+      all->insert(all->end(), plans.begin(), plans.end());
     }
     return absl::OkStatus();
   }
 
   // Each plan once for each value of each field that the table names.
   absl::Status Multiply(const toml::table& table, const Overrides& overrides,
-                        std::vector<RunPlan>* plans) const {
+                        std::vector<Written>* plans) const {
     for (const auto& [key, node] : table) {
       if (key == "variant" || key == "paper") continue;
       const std::string name(key.str());
@@ -142,11 +162,12 @@ class Parser {
       if (values.size() * plans->size() > kRunsMax) {
         return Wrong(&node, name, absl::StrCat("makes more than ", kRunsMax, " runs"));
       }
-      std::vector<RunPlan> more;
-      for (const RunPlan& plan : *plans) {
+      std::vector<Written> more;
+      for (const Written& written : *plans) {
         for (const toml::node* const value : values) {
-          more.push_back(plan);
-          LEEWAY_RETURN_IF_ERROR(Set(*field, *value, &more.back()));
+          more.push_back(written);
+          more.back().places[&*field] = value;
+          LEEWAY_RETURN_IF_ERROR(Set(*field, *value, &more.back().plan));
         }
       }
       *plans = std::move(more);

@@ -5,7 +5,7 @@
 //     target = 0.85                     # the score (or loss) whose time is compared
 //     workers = 8
 //     policy = ["bsp", "ssp:8", "asp"]  # any field of a plan may be a list: the grid is run
-//     seed = [1, 2, 3]
+//     seed = [1, 2, 3]                  # a run that comes up twice is one run
 //     [[variant]]                       # optional: fields that go together; each makes a grid
 //     learning_rate = 0.1
 //     [[paper]]                         # optional: what was found of a setting elsewhere

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <numeric>
 #include <set>
 
@@ -64,6 +65,14 @@ TEST(Experiment, ErrorsNameFileLineAndKey) {
   EXPECT_THAT(ErrorOf("\nworkers = [2, 'x']\n"), HasSubstr("mine.toml:2: workers: must be"));
   EXPECT_THAT(ErrorOf("policy = 3\n"), HasSubstr("mine.toml:1: policy: is no text"));
   EXPECT_THAT(ErrorOf("workers = []\n"), HasSubstr("mine.toml:1: workers: is an empty list"));
+  EXPECT_THAT(ErrorOf("seed = 1\nstraggler = ['none', 'foo']\n"),
+              HasSubstr("mine.toml:2: straggler: straggler 'foo': there is no such form"));
+  EXPECT_THAT(ErrorOf("workers = 4\n[[variant]]\nstraggler = 'slow:1:2+slow:4:2'\n"),
+              HasSubstr("mine.toml:3: straggler: straggler 'slow:1:2+slow:4:2': there is no worker "
+                        "4 of 4"));
+  EXPECT_THAT(ErrorOf("policy = 'backup:3/4'\nseed = 1\n"),
+              HasSubstr("mine.toml:1: policy: policy is 'backup:3/4', but there are 8 workers"));
+  EXPECT_THAT(ErrorOf("policy = 'softsync:9'\n"), HasSubstr("there are 8 workers"));
   EXPECT_THAT(ErrorOf("policy = 'bps'\n"), HasSubstr("bps"));
   EXPECT_THAT(ErrorOf("policy = 'asp,weight=1/tau'\nupdater = 'assign'\n"), HasSubstr("assign"));
   EXPECT_THAT(ErrorOf("workload = 'mnist'\n"), HasSubstr("workload is 'mnist': it is one of"));
@@ -78,6 +87,18 @@ TEST(Experiment, ErrorsNameFileLineAndKey) {
   EXPECT_THAT(ErrorOf("paper = 1\n"), HasSubstr("write [[paper]]"));
   EXPECT_THAT(ErrorOf("workers = [\n"), HasSubstr("mine.toml:"));
   EXPECT_THAT(ErrorOf("variant = 3\n"), HasSubstr("write [[variant]]"));
+}
+
+TEST(Experiment, ARunThatComesUpTwiceIsOne) {
+  EXPECT_EQ(Parse("seed = [1, 1, 2]\n")->runs.size(), 2u);
+  EXPECT_EQ(Parse("epochs = [1, 2]\n", {.engine = "", .epochs = 3})->runs.size(), 1u);
+}
+
+TEST(Experiment, RatesThatDifferInTheirEighthDigitAreTwoSettings) {
+  const auto parsed = Parse("learning_rate = [0.12345671, 0.12345672]\n");
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  const auto varying = VaryingFields(parsed->runs);
+  EXPECT_NE(LabelOf(parsed->runs[0], varying), LabelOf(parsed->runs[1], varying));
 }
 
 TEST(Experiment, AllPresetsAreExperiments) {
@@ -153,6 +174,8 @@ TEST(Batches, SizesFollowSpeedsAndKeepTheirSum) {
   EXPECT_THAT(BalancedSizes(32, {1, 4, 4, 4}), ElementsAre(10, 40, 39, 39));
   EXPECT_THAT(BalancedSizes(1, {1, 1000}), ElementsAre(1, 1));
   EXPECT_THAT(BalancedSizes(8, {3, 3}), ElementsAre(8, 8));
+  const double infinite = std::numeric_limits<double>::infinity();  // of steps without length
+  EXPECT_THAT(BalancedSizes(8, {infinite, infinite}), ElementsAre(8, 8));
   const std::vector<std::uint32_t> sizes = BalancedSizes(5, {1e-9, 7, 3, 0.1});
   EXPECT_EQ(std::accumulate(sizes.begin(), sizes.end(), 0u), 20u);
   EXPECT_EQ(sizes[0], 1u);

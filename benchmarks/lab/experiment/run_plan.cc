@@ -6,6 +6,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "benchmarks/lab/experiment/links.h"
@@ -44,6 +45,18 @@ absl::StatusOr<ErrorFeedback> FeedbackOf(const RunPlan& plan) {
   if (known.has_value()) return *known;
   return absl::InvalidArgumentError(absl::StrCat("error_feedback is '", plan.error_feedback,
                                                  "': it is auto, off, worker, server or both"));
+}
+
+// Policies that count workers.
+absl::Status FitsWorkers(const RunPlan& plan) {
+  LEEWAY_ASSIGN_OR_RETURN(const Consistency policy, Consistency::Parse(plan.policy));
+  const bool is_backup = policy.rule == Consistency::Rule::kBackup;
+  const bool fits =
+      is_backup ? policy.of == plan.workers
+                : policy.rule != Consistency::Rule::kSoftsync || policy.count <= plan.workers;
+  if (fits) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("policy is '", plan.policy, "', but there are ", plan.workers, " workers"));
 }
 
 absl::Status OneOf(absl::string_view name, const std::string& value,
@@ -104,13 +117,19 @@ absl::Status Validate(const RunPlan& plan) {
   LEEWAY_RETURN_IF_ERROR(OneOf("engine", plan.engine, {"virtual", "real"}));
   LEEWAY_RETURN_IF_ERROR(OneOf("workload", plan.workload, WorkloadNames()));
   LEEWAY_RETURN_IF_ERROR(OneOf("balance", plan.balance, {"even", "speed"}));
-  LEEWAY_RETURN_IF_ERROR(Straggler::Parse(plan.straggler).status());
+  LEEWAY_ASSIGN_OR_RETURN(const Straggler straggler, Straggler::Parse(plan.straggler));
+  if (const std::optional<std::uint32_t> rank = straggler.LastRank();
+      rank.has_value() && *rank >= plan.workers) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "straggler '", plan.straggler, "': there is no worker ", *rank, " of ", plan.workers));
+  }
   LEEWAY_ASSIGN_OR_RETURN(const std::vector<WorkerLink> links, ParseLinks(plan.links));
   for (const WorkerLink& link : links) {
     if (link.rank < plan.workers) continue;
     return absl::InvalidArgumentError(absl::StrCat("links '", plan.links, "': there is no worker ",
                                                    link.rank, " of ", plan.workers));
   }
+  LEEWAY_RETURN_IF_ERROR(FitsWorkers(plan));
   // The whole description, so that what does not go together is said before anything is started.
   TableSpec table = TableSpec::Dense("w", {16});
   return TablesOf(plan, {table}).status();
@@ -161,6 +180,11 @@ std::string ValueText(const RunPlan& plan, const PlanField& field) {
           return plan.*member;
         } else if constexpr (std::is_same_v<T, bool>) {
           return plan.*member ? "true" : "false";
+        } else if constexpr (std::is_same_v<T, double>) {
+          std::string text = absl::StrCat(plan.*member);  // six digits
+          double read = 0;
+          const bool is_all = absl::SimpleAtod(text, &read) && read == plan.*member;
+          return is_all ? text : absl::StrFormat("%.17g", plan.*member);
         } else {
           return absl::StrCat(plan.*member);
         }

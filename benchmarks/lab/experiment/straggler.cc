@@ -109,6 +109,15 @@ double Straggler::StepSeconds(std::uint64_t seed, std::uint32_t rank, std::uint6
   return seconds;
 }
 
+std::optional<std::uint32_t> Straggler::LastRank() const {
+  std::optional<std::uint32_t> last;
+  for (const Part& part : parts_) {
+    if (part.kind == Kind::kSlow)
+      last = std::max(last.value_or(0), static_cast<std::uint32_t>(part.a));
+  }
+  return last;
+}
+
 double Straggler::MeanFactor(std::uint32_t rank) const {
   double factor = 1;
   for (const Part& part : parts_) {

@@ -9,6 +9,7 @@
 #define LEEWAY_BENCHMARKS_LAB_EXPERIMENT_STRAGGLER_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,8 @@ class Straggler {
   // `usual_s`. The same for the same arguments and seed.
   double StepSeconds(std::uint64_t seed, std::uint32_t rank, std::uint64_t step, double begin_s,
                      double usual_s) const;
+  // The largest rank that the text names.
+  std::optional<std::uint32_t> LastRank() const;
   // The mean factor of a worker's steps, without pauses: what an estimate of time needs. Infinite
   // means are taken as 10.
   double MeanFactor(std::uint32_t rank) const;

@@ -64,6 +64,13 @@ std::vector<std::string> Order(const std::vector<Row>& rows, std::size_t folder)
   return labels;
 }
 
+std::string OrderText(const std::vector<std::string>& first,
+                      const std::vector<std::string>& other) {
+  if (first.size() < 2 && other.size() < 2) return "";  // no order to speak of
+  return absl::StrCat(" Settings come to the target in ", first == other ? "the same" : "another",
+                      " order.");
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> ComparisonOf(const std::vector<Compared>& folders) {
@@ -86,7 +93,18 @@ absl::StatusOr<std::string> ComparisonOf(const std::vector<Compared>& folders) {
     }
   }
   std::string text = tools::TextTable(table);
+  const auto say_if_other = [&](const Compared& other) {
+    const Compared& first = folders.front();
+    if (other.workload != first.workload) {
+      absl::StrAppend(&text, other.name, " trains ", other.workload, ", ", first.name, " ",
+                      first.workload, ": settings of one name are not the same. ");
+    }
+    if (first.has_target && (!other.has_target || other.target != first.target)) {
+      absl::StrAppend(&text, other.name, " has another target than ", first.name, ". ");
+    }
+  };
   for (std::size_t i = 1; i < folders.size(); ++i) {
+    say_if_other(folders[i]);
     const auto distance = [&](const Row& row) {
       return std::abs(row[i]->seconds.mean / row[0]->seconds.mean - 1);
     };
@@ -95,10 +113,8 @@ absl::StatusOr<std::string> ComparisonOf(const std::vector<Compared>& folders) {
                     absl::StrFormat("%.3g", farthest[i]->seconds.mean / farthest[0]->seconds.mean),
                     " times as long as those of ", folders[0].name, " where they differ most (",
                     farthest[0]->label, ").");
-    if (folders.front().has_target) {
-      absl::StrAppend(&text, " Settings come to the target in ",
-                      Order(rows, 0) == Order(rows, i) ? "the same" : "another", " order.");
-    }
+    if (folders.front().has_target)
+      absl::StrAppend(&text, OrderText(Order(rows, 0), Order(rows, i)));
     text += "\n";
   }
   return text;

@@ -14,6 +14,8 @@ namespace leeway::lab {
 struct Compared {
   std::string name;  // of the folder
   bool has_target = false, has_score = false;
+  double target = 0;          // if it has one
+  std::string workload = {};  // of its first run
   Findings findings;
 };
 

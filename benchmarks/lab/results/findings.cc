@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "ps/table/counters.h"
 
 namespace leeway::lab {
 namespace {
@@ -72,7 +73,9 @@ Setting SettingOf(const Experiment& experiment, const std::string& label, const 
     times.push_back(seconds);
     for (const RunResult* other : first) {
       const double before = SecondsTo(*other, experiment.target);
-      if (other->plan.seed == run->plan.seed && before >= 0) speedups.push_back(before / seconds);
+      if (other->plan.seed == run->plan.seed && before >= 0 && seconds > 0) {
+        speedups.push_back(before / seconds);
+      }
     }
   }
   setting.reached = times.size();
@@ -124,6 +127,7 @@ std::vector<StalenessSlope> SlopesOf(const Experiment& experiment,
   std::vector<std::string> labels;
   std::map<std::string, std::vector<std::pair<double, double>>> points;
   std::map<std::string, std::set<std::string>> policies;
+  std::map<std::string, std::size_t> all;
   for (const RunResult& run : results) {
     const absl::StatusOr<Consistency> policy = Consistency::Parse(run.plan.policy);
     if (!policy.ok() || policy->rule != Consistency::Rule::kClocks || policy->is_weighted() ||
@@ -134,14 +138,16 @@ std::vector<StalenessSlope> SlopesOf(const Experiment& experiment,
     const double epochs = EpochsTo(run, experiment.target);
     if (!policies.contains(label)) labels.push_back(label);
     policies[label].insert(run.plan.policy);
+    ++all[label];
     if (epochs >= 0) points[label].emplace_back(MeanOf(run.clock_staleness), epochs);
   }
   std::vector<StalenessSlope> slopes;
   for (const std::string& label : labels) {
     if (policies[label].size() < kPoliciesMin) continue;
     std::optional<StalenessSlope> line = LineThrough(points[label]);
-    if (!line.has_value()) continue;
+    if (!line.has_value() || line->epochs <= 0) continue;
     line->label = label;
+    line->all = all[label];
     const auto said = experiment.paper.find(label);
     if (said != experiment.paper.end()) line->paper = said->second;
     slopes.push_back(*std::move(line));
@@ -151,10 +157,16 @@ std::vector<StalenessSlope> SlopesOf(const Experiment& experiment,
 
 std::string SentenceOf(const StalenessSlope& line, const std::string& target) {
   const double percent = 100 / line.epochs;
+  // Runs that did not come to the target are not on the line.
+  const std::string runs =
+      line.all == line.runs
+          ? absl::StrCat(line.runs, " runs")
+          : absl::StrCat(line.runs, " of ", line.all,
+                         " runs; the others did not come to it, so that it may be more");
   std::string sentence = absl::StrCat(
       line.label, ": a clock of mean staleness adds ",
-      absl::StrFormat("%.1f ± %.1f %% to the %.3g epochs to %s (%d runs)", percent * line.slope,
-                      percent * line.error, line.epochs, target, line.runs),
+      absl::StrFormat("%.1f ± %.1f %% to the %.3g epochs to %s (%s)", percent * line.slope,
+                      percent * line.error, line.epochs, target, runs),
       ".");
   if (!line.paper.empty()) absl::StrAppend(&sentence, " Elsewhere: ", line.paper, ".");
   return sentence;
@@ -212,16 +224,21 @@ std::vector<std::string> SentencesOf(const Experiment& experiment, const std::st
 std::vector<std::string> LimitsOf(const Experiment& experiment,
                                   const std::vector<Setting>& settings) {
   std::vector<std::string> limits;
-  const bool is_virtual = std::ranges::any_of(
-      experiment.runs, [](const RunPlan& plan) { return plan.engine == "virtual"; });
-  if (is_virtual) {
+  const auto are_of = [&](const char* engine) {
+    return std::ranges::count(experiment.runs, engine, &RunPlan::engine);
+  };
+  const bool both = are_of("virtual") > 0 && are_of("real") > 0;
+  if (are_of("virtual") > 0) {
+    limits.push_back(absl::StrCat(
+        both ? "Of virtual runs, time" : "Time",
+        " is virtual: computation takes what the experiment says, messages what its links "
+        "allow, and nothing else takes any. Gradients, policies and codecs are real."));
+  }
+  if (are_of("real") > 0) {
     limits.push_back(
-        "Time is virtual: computation takes what the experiment says, messages what its links "
-        "allow, and nothing else takes any. Gradients, policies and codecs are real.");
-  } else {
-    limits.push_back(
-        "Time is that of this machine: all processes share its processors, and steps are "
-        "stretched to the length that the experiment gives them.");
+        absl::StrCat(both ? "Of real runs, time" : "Time",
+                     " is that of this machine: all processes share its processors, and steps are "
+                     "stretched to the length that the experiment gives them."));
   }
   const auto few = std::ranges::find_if(settings, [](const Setting& one) { return one.runs < 3; });
   if (few != settings.end()) {
@@ -230,6 +247,16 @@ std::vector<std::string> LimitsOf(const Experiment& experiment,
   }
   limits.push_back(
       "One workload, and one learning rate for a setting: another rate may suit another policy.");
+  limits.push_back(
+      "Curves and times to a target may be of a part of the held-out data; the last values are of "
+      "all of it.");
+  if (std::ranges::any_of(settings, [](const Setting& one) {
+        return one.update_staleness_max >= ps::StalenessCounts::kMax;
+      })) {
+    limits.push_back(absl::StrCat("Servers count pushes that are ", ps::StalenessCounts::kMax,
+                                  " updates stale or more together: where there are such, the mean "
+                                  "staleness in updates is higher than what stands here."));
+  }
   return limits;
 }
 

@@ -45,6 +45,7 @@ struct Setting {
 // runs of settings that differ in that alone: a least-squares line.
 struct StalenessSlope {
   std::string label;     // the setting, without its policy
+  std::size_t all = 0;   // runs
   std::size_t runs = 0;  // that came to the target
   double epochs = 0;     // the line at no staleness
   double slope = 0;      // epochs a clock

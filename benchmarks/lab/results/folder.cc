@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <utility>
@@ -14,11 +15,22 @@
 #include "runtime/files/file_system.h"
 
 namespace leeway::lab {
+namespace {
+
+// The title may be a file's name, which need not be UTF-8.
+constexpr auto kReplace = nlohmann::ordered_json::error_handler_t::replace;
+
+}  // namespace
+
 absl::Status WriteFile(const std::string& path, const std::string& text) {
   return runtime::WriteFileAtomically(runtime::RealFileSystem(), path, text);
 }
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": it is a folder, no file"));
+  }
   std::ifstream file(path, std::ios::binary);
   if (!file) return absl::NotFoundError(absl::StrCat(path, ": ", std::strerror(errno)));
   std::ostringstream text;
@@ -39,9 +51,10 @@ std::string ResultFolder::FileOf(const RunPlan& plan) const {
 absl::Status ResultFolder::KeepExperiment(const Experiment& experiment,
                                           const std::string& text) const {
   LEEWAY_RETURN_IF_ERROR(WriteFile(path_ + "/experiment.toml", text));
-  nlohmann::ordered_json plans = nlohmann::ordered_json::array();
-  for (const RunPlan& plan : experiment.runs) plans.push_back(ToJson(plan));
-  return WriteFile(path_ + "/plans.json", plans.dump() + "\n");
+  nlohmann::ordered_json plans = {{"title", experiment.title}};
+  plans["runs"] = nlohmann::ordered_json::array();
+  for (const RunPlan& plan : experiment.runs) plans["runs"].push_back(ToJson(plan));
+  return WriteFile(path_ + "/plans.json", plans.dump(-1, ' ', false, kReplace) + "\n");
 }
 
 absl::StatusOr<Experiment> ResultFolder::LoadExperiment() const {
@@ -50,14 +63,22 @@ absl::StatusOr<Experiment> ResultFolder::LoadExperiment() const {
   LEEWAY_ASSIGN_OR_RETURN(Experiment experiment, ParseExperiment(file, text, {}));
   LEEWAY_ASSIGN_OR_RETURN(const std::string plans, ReadFile(path_ + "/plans.json"));
   const nlohmann::json json = nlohmann::json::parse(plans, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_array()) {
+  if (!json.is_object() || !json.contains("title") || !json["title"].is_string() ||
+      !json.contains("runs")) {
     return absl::DataLossError(absl::StrCat(path_, "/plans.json is damaged: `run` writes it anew"));
   }
+  json["title"].get_to(experiment.title);
   experiment.runs.clear();
-  for (const nlohmann::json& one : json) {
+  for (const nlohmann::json& one : json["runs"]) {
     LEEWAY_ASSIGN_OR_RETURN(experiment.runs.emplace_back(), PlanFromJson(one));
   }
   return experiment;
+}
+
+absl::StatusOr<std::unique_ptr<runtime::FileLock>> ResultFolder::Lock() const {
+  auto lock = runtime::RealFileSystem()->Lock(path_ + "/lock");
+  if (!absl::IsAlreadyExists(lock.status())) return lock;
+  return absl::AlreadyExistsError(absl::StrCat(path_, ": another `run` is at work there"));
 }
 
 std::optional<RunResult> ResultFolder::Load(const RunPlan& plan) const {

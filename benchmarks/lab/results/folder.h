@@ -2,7 +2,7 @@
 // and the report at its end.
 //
 //     experiment.toml   the experiment as it was read
-//     plans.json        its runs, as the command line has changed them
+//     plans.json        its title and runs, as the command line has changed them
 //     runs/HASH.json    one finished run; HASH is of its plan, so that a run is found again
 //     results.json      all of them
 //     results.csv       one row a run
@@ -10,6 +10,7 @@
 #ifndef LEEWAY_BENCHMARKS_LAB_RESULTS_FOLDER_H_
 #define LEEWAY_BENCHMARKS_LAB_RESULTS_FOLDER_H_
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "benchmarks/lab/experiment/experiment.h"
 #include "benchmarks/lab/results/run_result.h"
+#include "runtime/files/file_system.h"
 
 namespace leeway::lab {
 
@@ -34,6 +36,9 @@ class ResultFolder {
   // `text`: what the experiment was read from.
   absl::Status KeepExperiment(const Experiment& experiment, const std::string& text) const;
   absl::StatusOr<Experiment> LoadExperiment() const;
+
+  // One `run` at a time. ALREADY_EXISTS: there is another.
+  absl::StatusOr<std::unique_ptr<runtime::FileLock>> Lock() const;
 
   // nullopt: it has not been run, or has failed.
   std::optional<RunResult> Load(const RunPlan& plan) const;

@@ -88,8 +88,9 @@ Json DataOf(const Experiment& experiment, const std::vector<RunResult>& results)
 
 std::string ReportOf(const Experiment& experiment, const std::vector<RunResult>& results) {
   // Within a script, "<" could end it or begin a comment.
-  const std::string data =
-      absl::StrReplaceAll(DataOf(experiment, results).dump(), {{"<", "\\u003c"}});
+  const std::string data = absl::StrReplaceAll(
+      DataOf(experiment, results).dump(-1, ' ', false, Json::error_handler_t::replace),
+      {{"<", "\\u003c"}});
   return absl::StrReplaceAll(kReportPage, {{"/*CHART_JS*/", kChartLibrary}, {"/*DATA*/", data}});
 }
 

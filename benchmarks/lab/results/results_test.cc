@@ -17,6 +17,7 @@ namespace {
 using testing::AllOf;
 using testing::Contains;
 using testing::HasSubstr;
+using testing::IsSupersetOf;
 using testing::Not;
 
 RunResult ResultOf(const char* policy, std::uint64_t seed, double second_s) {
@@ -109,6 +110,45 @@ TEST(Findings, TellHowEpochsGrowWithStaleness) {
             "(3 runs). Elsewhere: twice as much.");
 }
 
+TEST(Findings, SayNothingOfATargetThatTheFirstPointHasReached) {
+  std::vector<RunResult> results;
+  for (const char* policy : {"bsp", "ssp:1", "ssp:2"}) {
+    results.push_back(ResultOf(policy, 1, 4));
+    results.back().points[0].score = 0.7;
+    results.back().clock_staleness = {{results.size(), 1}};
+  }
+  const Findings findings = FindingsOf(ExperimentOf(results), results);
+  EXPECT_TRUE(findings.slopes.empty());
+  for (const std::string& sentence : findings.sentences) {
+    EXPECT_THAT(sentence, AllOf(Not(HasSubstr("nan")), Not(HasSubstr("times as long"))));
+  }
+}
+
+// The stalest run does not come to the target: a line through the others tells too little.
+TEST(Findings, SayWhichRunsASlopeLeavesOut) {
+  std::vector<RunResult> results;
+  for (const std::uint64_t bound : {1u, 2u, 4u, 8u}) {
+    results.push_back(ResultOf(absl::StrCat("ssp:", bound).c_str(), 1, 1));
+    results.back().clock_staleness = {{bound, 7}};
+    results.back().points[1].epochs = 1 + static_cast<double>(bound);
+  }
+  results[3].last.score = results[3].points[1].score = 0.1;
+  const Findings findings = FindingsOf(ExperimentOf(results), results);
+  EXPECT_THAT(findings.sentences.back(), HasSubstr("(3 of 4 runs; the others did not come to it"));
+}
+
+TEST(Findings, SayWhichTimeIsWhich) {
+  std::vector<RunResult> results = {ResultOf("bsp", 1, 4), ResultOf("bsp", 1, 4)};
+  EXPECT_THAT(FindingsOf(ExperimentOf(results), results).limits,
+              Contains(HasSubstr("Time is virtual")));
+  results[1].plan.engine = "real";
+  results[1].update_staleness = {{64, 1}};
+  EXPECT_THAT(FindingsOf(ExperimentOf(results), results).limits,
+              IsSupersetOf({HasSubstr("Of virtual runs, time is virtual"),
+                            HasSubstr("Of real runs, time is that of this machine"),
+                            HasSubstr("64 updates stale or more together")}));
+}
+
 TEST(Csv, HasARowARun) {
   const std::vector<RunResult> results = {ResultOf("bsp", 1, 4), ResultOf("backup:3/4,drop", 2, 6)};
   const std::string csv = CsvOf(ExperimentOf(results), results);
@@ -160,16 +200,48 @@ TEST(ResultFolder, KeepsTheRunsThatTheCommandLineHasChosen) {
   const auto folder = ResultFolder::Make(temporary.path() + "/out");
   ASSERT_TRUE(folder.ok()) << folder.status();
   EXPECT_EQ(folder->LoadExperiment().status().code(), absl::StatusCode::kNotFound);
-  const std::string text = "title = \"a title\"\npolicy = [\"bsp\", \"asp\"]\nseed = [1, 2]\n";
+  EXPECT_EQ(ReadFile(folder->path()).status().code(), absl::StatusCode::kInvalidArgument);
+  const std::string text = "policy = [\"bsp\", \"asp\"]\nseed = [1, 2]\n";
   const auto experiment = ParseExperiment("one.toml", text, {.engine = "real", .seeds = 1});
   ASSERT_TRUE(experiment.ok()) << experiment.status();
   ASSERT_TRUE(folder->KeepExperiment(*experiment, text).ok());
   const auto loaded = folder->LoadExperiment();
   ASSERT_TRUE(loaded.ok()) << loaded.status();
-  EXPECT_EQ(loaded->title, "a title");
+  EXPECT_EQ(loaded->title, "one");
   EXPECT_EQ(loaded->runs, experiment->runs);
   ASSERT_TRUE(WriteFile(folder->path() + "/plans.json", "[{").ok());
   EXPECT_EQ(folder->LoadExperiment().status().code(), absl::StatusCode::kDataLoss);
+}
+
+TEST(ResultFolder, IsOfOneRunCommandAtATime) {
+  const runtime::TempFolder temporary;
+  const auto folder = ResultFolder::Make(temporary.path() + "/out");
+  ASSERT_TRUE(folder.ok()) << folder.status();
+  {
+    const auto lock = folder->Lock();
+    ASSERT_TRUE(lock.ok()) << lock.status();
+    EXPECT_THAT(folder->Lock().status().message(), HasSubstr("another `run` is at work there"));
+  }
+  EXPECT_TRUE(folder->Lock().ok());
+}
+
+TEST(Comparison, SaysWhatIsNotTheSame) {
+  const auto compared = [](const char* workload, double target, double second_s) {
+    const std::vector<RunResult> results = {ResultOf("bsp", 1, second_s)};
+    Experiment experiment = ExperimentOf(results);
+    experiment.target = target;
+    return Compared{.name = workload,
+                    .has_target = true,
+                    .has_score = true,
+                    .target = target,
+                    .workload = workload,
+                    .findings = FindingsOf(experiment, results)};
+  };
+  const auto text = ComparisonOf({compared("pole", 0.5, 1), compared("characters", 0.95, 1)});
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_THAT(*text,
+              AllOf(HasSubstr("characters trains characters, pole pole"),
+                    HasSubstr("characters has another target than pole"), Not(HasSubstr("order"))));
 }
 
 TEST(Comparison, SetsSettingsBesideEachOther) {

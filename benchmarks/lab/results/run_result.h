@@ -33,7 +33,8 @@ struct WorkerTime {
   double train_loss = 0;     // mean over its last tenth of steps
 };
 
-// One step on the timeline: the pull began, its values were there, the gradient was pushed.
+// One step on the timeline: the pull began, its values were there, the gradient was pushed. Of
+// local steps: the step before was over, an exchange too, and this step.
 struct TimelineStep {
   double pull_s = 0, compute_s = 0, push_s = 0;
 };

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <thread>
@@ -28,6 +29,12 @@
 namespace leeway::lab {
 namespace {
 
+std::string EndOf(int how) {
+  return WIFSIGNALED(how)
+             ? absl::StrCat("was killed by signal ", WTERMSIG(how), ", ", strsignal(WTERMSIG(how)))
+             : absl::StrCat("ended with status ", WEXITSTATUS(how));
+}
+
 class Runner {
  public:
   Runner(const Experiment& experiment, const ResultFolder& folder, const RunnerOptions& options)
@@ -42,6 +49,7 @@ class Runner {
       folder_.Load(plan).has_value() ? void(++tally_.kept) : waiting_.push_back(&plan);
     }
     std::reverse(waiting_.begin(), waiting_.end());
+    LEEWAY_RETURN_IF_ERROR(CheckWorkloads());
     LEEWAY_RETURN_IF_ERROR(CheckLinks());
     const std::size_t all = waiting_.size();
     while (!waiting_.empty() || !running_.empty()) {
@@ -58,6 +66,22 @@ class Runner {
     std::string plan_file;
     std::string log_file;
   };
+
+  // That the data are there, and that the runs suit them, before anything is started.
+  absl::Status CheckWorkloads() const {
+    std::map<std::string, std::unique_ptr<Workload>> workloads;
+    for (const RunPlan* plan : waiting_) {
+      std::unique_ptr<Workload>& workload = workloads[plan->workload];
+      if (workload == nullptr) {
+        LEEWAY_ASSIGN_OR_RETURN(workload, NewWorkload(plan->workload, plan->seed));
+      }
+      const absl::Status fits = CheckPlan(*plan, *workload);
+      if (fits.ok()) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat(experiment_.name, ": ", LabelOf(*plan, varying_), ": ", fits.message()));
+    }
+    return absl::OkStatus();
+  }
 
   // What the links of real runs need, before anything is started.
   absl::Status CheckLinks() const {
@@ -109,7 +133,7 @@ class Runner {
       bar_.Print(absl::StrCat(LabelOf(*run.plan, varying_), ", seed ", run.plan->seed, " failed: ",
                               log.ok() && !log->empty()
                                   ? std::string(absl::StripSuffix(*log, "\n"))
-                                  : absl::StrCat("its process ended with status ", how)));
+                                  : absl::StrCat("its process ", EndOf(how))));
     } else {
       unlink(run.log_file.c_str());
     }

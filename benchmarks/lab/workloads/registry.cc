@@ -12,6 +12,7 @@
 #include "benchmarks/lab/workloads/quadratic.h"
 #include "benchmarks/lab/workloads/word_vectors.h"
 #include "benchmarks/lab/workloads/wordnet.h"
+#include "runtime/base/status_macros.h"
 
 namespace leeway::lab {
 namespace {
@@ -44,6 +45,23 @@ std::vector<std::string> WorkloadNames() {
   std::vector<std::string> names;
   for (const auto& [name, maker] : Makers()) names.push_back(name);
   return names;
+}
+
+absl::Status CheckPlan(const RunPlan& plan, const Workload& workload) {
+  const std::uint64_t step_samples = std::uint64_t{plan.batch} * plan.workers;
+  if (step_samples > workload.samples()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("batch is ", plan.batch, ", of ", plan.workers, " workers ", step_samples,
+                     " samples a step: workload '", plan.workload, "' has ", workload.samples()));
+  }
+  LEEWAY_ASSIGN_OR_RETURN(const auto tables, TablesOf(plan, workload.tables()));
+  for (const TableSpec& table : tables) {
+    if (plan.local_steps == 0 || table.kind == TableKind::kDense) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("local_steps is ", plan.local_steps, ": workload '", plan.workload,
+                     "' has a sparse table '", table.name, "', and local steps need dense ones"));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<Workload>> NewWorkload(const std::string& name, std::uint64_t seed) {

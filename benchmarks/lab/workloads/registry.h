@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "benchmarks/lab/experiment/run_plan.h"
 #include "benchmarks/lab/workloads/workload.h"
 
 namespace leeway::lab {
@@ -22,6 +24,9 @@ std::vector<std::string> WorkloadNames();
 
 // NOT_FOUND names the workloads that there are, or the package with the data.
 absl::StatusOr<std::unique_ptr<Workload>> NewWorkload(const std::string& name, std::uint64_t seed);
+
+// INVALID_ARGUMENT: what the plan says does not suit the workload's tables or samples.
+absl::Status CheckPlan(const RunPlan& plan, const Workload& workload);
 
 }  // namespace leeway::lab
 

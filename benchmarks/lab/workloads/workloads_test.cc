@@ -40,6 +40,27 @@ std::vector<std::uint32_t> FirstSamples(std::uint32_t count) {
   return samples;
 }
 
+TEST(Workloads, RefuseRunsThatDoNotSuitThem) {
+  RunPlan plan;
+  const auto quadratic = NewWorkload("quadratic", kSeed);
+  ASSERT_TRUE(quadratic.ok()) << quadratic.status();
+  plan.workload = "quadratic";
+  plan.workers = 4;
+  plan.batch = 1024;
+  plan.local_steps = 4;
+  EXPECT_TRUE(CheckPlan(plan, **quadratic).ok());
+  plan.batch = 1025;
+  EXPECT_THAT(CheckPlan(plan, **quadratic).message(),
+              testing::HasSubstr("batch is 1025, of 4 workers 4100 samples a step"));
+  const auto factorization = NewWorkload("factorization", kSeed);
+  ASSERT_TRUE(factorization.ok()) << factorization.status();
+  plan.workload = "factorization";
+  plan.batch = 4;
+  EXPECT_THAT(CheckPlan(plan, **factorization).message(), testing::HasSubstr("local_steps is 4"));
+  plan.local_steps = 0;
+  EXPECT_TRUE(CheckPlan(plan, **factorization).ok());
+}
+
 class WorkloadTest : public testing::TestWithParam<const char*> {};
 
 TEST_P(WorkloadTest, GradientIsThatOfTheMeanLoss) {
