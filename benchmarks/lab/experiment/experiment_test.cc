@@ -73,6 +73,8 @@ TEST(Experiment, ErrorsNameFileLineAndKey) {
   EXPECT_THAT(ErrorOf("policy = 'backup:3/4'\nseed = 1\n"),
               HasSubstr("mine.toml:1: policy: policy is 'backup:3/4', but there are 8 workers"));
   EXPECT_THAT(ErrorOf("policy = 'softsync:9'\n"), HasSubstr("there are 8 workers"));
+  EXPECT_THAT(ErrorOf("codec = 'none'\nerror_feedback = ['auto', 'both']\n"),
+              HasSubstr("mine.toml:2: error_feedback: table 'w': codec none loses nothing"));
   EXPECT_THAT(ErrorOf("policy = 'bps'\n"), HasSubstr("bps"));
   EXPECT_THAT(ErrorOf("policy = 'asp,weight=1/tau'\nupdater = 'assign'\n"), HasSubstr("assign"));
   EXPECT_THAT(ErrorOf("workload = 'mnist'\n"), HasSubstr("workload is 'mnist': it is one of"));

@@ -12,6 +12,7 @@
 #include "benchmarks/lab/experiment/links.h"
 #include "benchmarks/lab/experiment/straggler.h"
 #include "benchmarks/lab/workloads/registry.h"
+#include "compress/table_codec.h"
 #include "proto/tables/table_texts.h"
 #include "runtime/base/status_macros.h"
 
@@ -147,6 +148,7 @@ absl::StatusOr<std::vector<TableSpec>> TablesOf(const RunPlan& plan,
     table.error_feedback = feedback;
     if (policy.is_bsp() || policy.collects()) table.aggregate = Aggregate::kMean;
     LEEWAY_RETURN_IF_ERROR(table.Validate());
+    LEEWAY_RETURN_IF_ERROR(compress::TableCodecsOf(table).status());
   }
   return tables;
 }

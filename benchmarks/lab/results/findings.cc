@@ -43,6 +43,7 @@ Setting SettingOf(const Experiment& experiment, const std::string& label, const 
                   const Runs& first) {
   Setting setting;
   setting.label = label;
+  setting.score_name = runs.front()->score_name;
   setting.runs = runs.size();
   setting.seconds = Of(runs, [](const RunResult& run) { return run.last.seconds; });
   setting.loss = Of(runs, [](const RunResult& run) { return run.last.loss; });
@@ -174,6 +175,7 @@ std::string SentenceOf(const StalenessSlope& line, const std::string& target) {
 
 std::string Text(const Spread& spread, const char* format) {
   const auto number = [&](double value) {
+    if (!std::isfinite(value)) return std::string("not finite");  // a run that has diverged
     return absl::StrFormat(*absl::ParsedFormat<'g'>::New(format), value);
   };
   return std::isnan(spread.deviation)
@@ -181,13 +183,14 @@ std::string Text(const Spread& spread, const char* format) {
              : absl::StrCat(number(spread.mean), " ± ", number(spread.deviation));
 }
 
-std::vector<std::string> SentencesOf(const Experiment& experiment, const std::string& score_name,
+std::vector<std::string> SentencesOf(const Experiment& experiment,
                                      const std::vector<Setting>& settings) {
   std::vector<std::string> sentences;
   if (settings.empty()) return {"No run has ended yet."};
-  const std::string what = score_name.empty() ? "loss" : score_name;
   for (const Setting& setting : settings) {
-    const Spread& last = score_name.empty() ? setting.loss : setting.score;
+    const bool scored = !setting.score_name.empty();
+    const std::string what = scored ? setting.score_name : "loss";
+    const Spread& last = scored ? setting.score : setting.loss;
     std::string sentence = absl::StrCat(setting.label, ": ");
     if (!std::isnan(experiment.target)) {
       if (setting.reached == 0) {
@@ -245,6 +248,13 @@ std::vector<std::string> LimitsOf(const Experiment& experiment,
     limits.push_back(
         "Some settings have fewer than three seeds: a difference between them may be chance.");
   }
+  std::set<std::string> names;
+  for (const Setting& one : settings)
+    names.insert(one.score_name.empty() ? "loss" : one.score_name);
+  if (names.size() > 1) {
+    limits.push_back(absl::StrCat("Scores of different kinds (", absl::StrJoin(names, ", "),
+                                  ") cannot be compared."));
+  }
   limits.push_back(
       "One workload, and one learning rate for a setting: another rate may suit another policy.");
   limits.push_back(
@@ -273,6 +283,12 @@ Spread SpreadOf(const std::vector<double>& values) {
   return spread;
 }
 
+std::string ScoreNameOf(const std::vector<RunResult>& results) {
+  std::set<std::string> names;
+  for (const RunResult& result : results) names.insert(result.score_name);
+  return names.empty() ? "" : names.size() == 1 ? *names.begin() : "score";
+}
+
 Findings FindingsOf(const Experiment& experiment, const std::vector<RunResult>& results) {
   const std::vector<const PlanField*> varying = VaryingFields(experiment.runs);
   std::vector<std::pair<std::string, Runs>> groups;
@@ -293,10 +309,10 @@ Findings FindingsOf(const Experiment& experiment, const std::vector<RunResult>& 
     const auto said = experiment.paper.find(label);
     if (said != experiment.paper.end()) findings.settings.back().paper = said->second;
   }
-  const std::string score = results.empty() ? "" : results.front().score_name;
-  findings.sentences = SentencesOf(experiment, score, findings.settings);
+  findings.sentences = SentencesOf(experiment, findings.settings);
   if (!std::isnan(experiment.target)) {
     findings.slopes = SlopesOf(experiment, results, varying);
+    const std::string score = ScoreNameOf(results);
     const std::string target = absl::StrCat(score.empty() ? "loss" : score, " ", experiment.target);
     for (const StalenessSlope& line : findings.slopes) {
       findings.sentences.push_back(SentenceOf(line, target));

@@ -21,6 +21,7 @@ Spread SpreadOf(const std::vector<double>& values);
 
 struct Setting {
   std::string label;
+  std::string score_name;  // empty: its workload has none
   std::size_t runs = 0;
   std::size_t reached = 0;   // runs that came to the target
   Spread seconds_to_target;  // of these
@@ -59,6 +60,9 @@ struct Findings {
   std::vector<std::string> sentences;
   std::vector<std::string> limits;  // what cannot be concluded
 };
+
+// The name of the runs' scores: "score" if they have several, empty if none has one.
+std::string ScoreNameOf(const std::vector<RunResult>& results);
 
 Findings FindingsOf(const Experiment& experiment, const std::vector<RunResult>& results);
 

@@ -52,7 +52,7 @@ Json DataOf(const Experiment& experiment, const std::vector<RunResult>& results)
   Json data = {{"title", experiment.title},
                {"about", experiment.about},
                {"target", Number(experiment.target)},
-               {"score_name", results.empty() ? "" : results.front().score_name},
+               {"score_name", ScoreNameOf(results)},
                {"runs_planned", experiment.runs.size()},
                {"sentences", findings.sentences},
                {"limits", findings.limits}};

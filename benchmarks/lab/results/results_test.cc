@@ -137,6 +137,17 @@ TEST(Findings, SayWhichRunsASlopeLeavesOut) {
   EXPECT_THAT(findings.sentences.back(), HasSubstr("(3 of 4 runs; the others did not come to it"));
 }
 
+TEST(Findings, NameTheScoreOfEachWorkload) {
+  std::vector<RunResult> results = {ResultOf("bsp", 1, 4), ResultOf("asp", 1, 4)};
+  results[1].score_name = "MRR";
+  results[0].last.score = std::nan("");
+  const Findings findings = FindingsOf(ExperimentOf(results), results);
+  EXPECT_THAT(findings.sentences[0], HasSubstr("in the end accuracy not finite;"));
+  EXPECT_THAT(findings.sentences[1], HasSubstr("in the end MRR 0.9;"));
+  EXPECT_THAT(findings.limits, Contains(HasSubstr("(MRR, accuracy) cannot be compared")));
+  EXPECT_THAT(ReportOf(ExperimentOf(results), results), HasSubstr("\"score_name\":\"score\""));
+}
+
 TEST(Findings, SayWhichTimeIsWhich) {
   std::vector<RunResult> results = {ResultOf("bsp", 1, 4), ResultOf("bsp", 1, 4)};
   EXPECT_THAT(FindingsOf(ExperimentOf(results), results).limits,
