@@ -33,13 +33,16 @@ class TrainingRun {
 
   absl::StatusOr<Outcome> Run(const Observer& observer) {
     if (absl::Status status = OpenTables(); !status.ok()) return status;
-    if (absl::Status status = worker_->Barrier(Group::kWorkers, "start"); !status.ok()) {
-      return status;
+    // A cluster that starts from a checkpoint goes on at the checkpoint's clock, and a worker that
+    // comes late at that of the others, which have passed the start.
+    const std::size_t first = worker_->clock();
+    if (first == 0) {
+      if (absl::Status status = worker_->Barrier(Group::kWorkers, "start"); !status.ok()) {
+        return status;
+      }
     }
     const WorkerStats before = worker_->stats();
     const std::size_t steps = TotalSteps(settings_, sharding_);
-    // A cluster that starts from a checkpoint goes on at the checkpoint's clock.
-    const std::size_t first = worker_->clock();
     Recorder recorder(&data_.test, model_.get(), &observer, steps, first);
 
     for (std::size_t step = first; step < steps; ++step) {

@@ -1,7 +1,10 @@
 // Workers in programs that end, fork and wait as users' programs do.
+#include <csignal>
 #include <string>
 #include <vector>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runtime/memory/sanitized.h"
@@ -59,6 +62,30 @@ TEST_P(WorkerLifeTest, AWorkerThatAChildOutlivesIsDeadSoon) {
   Cluster cluster(1, 1, quick);
   const Command parent({kWorkerLife, "fork-end"}, cluster.environment());
   EXPECT_TRUE(cluster.scheduler()->Says("LEEWAY_SUSPICION_MS=100"));
+}
+
+// It comes in the midst of training, when the other has started long since.
+TEST(TrainingLifeTest, AWorkerThatTakesTheRankOfADeadOneTrainsOn) {
+  Cluster cluster(1, 2, {{"LEEWAY_SUSPICION_MS", "100"}});
+  const std::vector<std::string> train = {kLeeway,  "train",  "--quiet", "--model", "softmax",
+                                          "--mode", "ssp:3",  "--batch", "1",       "--steps",
+                                          "800",    "--slow", "0:5",     "--slow",  "1:5"};
+  const Environment as_worker = cluster.With({{"LEEWAY_ROLE", "worker"}});
+  Command stays(train, as_worker), dies(train, as_worker);
+  const auto steps = [&] {
+    const nlohmann::json server = cluster.Status()["servers"][0];
+    const nlohmann::json threads = server.value("threads", nlohmann::json::array());
+    return threads.empty() ? 0 : threads[0].value("slowest_clock", 0);
+  };
+  const absl::Time give_up = absl::Now() + Patience();
+  while (steps() == 0 && absl::Now() < give_up) continue;
+  dies.Signal(SIGKILL);
+  EXPECT_EQ(dies.Finish(Patience()).code, 128 + SIGKILL);
+  Command comes(train, as_worker);
+  for (Command* const worker : {&stays, &comes}) {
+    const Ended ended = worker->Finish(Patience());
+    EXPECT_EQ(ended.code, 0) << ended.errors;
+  }
 }
 
 // `launch` tells what went wrong from success.
