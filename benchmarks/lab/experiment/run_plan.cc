@@ -1,7 +1,6 @@
 #include "benchmarks/lab/experiment/run_plan.h"
 
 #include <cmath>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -13,7 +12,7 @@
 #include "benchmarks/lab/experiment/straggler.h"
 #include "benchmarks/lab/workloads/registry.h"
 #include "compress/table_codec.h"
-#include "proto/tables/table_texts.h"
+#include "proto/tables/table_fields.h"
 #include "runtime/base/status_macros.h"
 
 namespace leeway::lab {
@@ -21,32 +20,6 @@ namespace {
 
 template <class T>
 constexpr bool kIsNumber = std::is_arithmetic_v<T> && !std::is_same_v<T, bool>;
-
-// "momentum:momentum=0.9" and the run's learning rate.
-absl::StatusOr<UpdaterSpec> UpdaterOf(const RunPlan& plan) {
-  const std::vector<std::string> halves = absl::StrSplit(plan.updater, absl::MaxSplits(':', 1));
-  UpdaterSpec spec;
-  spec.name = halves[0];
-  spec.parameters["learning_rate"] = plan.learning_rate;
-  if (halves.size() == 1) return spec;
-  for (const absl::string_view one : absl::StrSplit(halves[1], ',')) {
-    const std::pair<std::string, std::string> option = absl::StrSplit(one, absl::MaxSplits('=', 1));
-    double value = 0;
-    if (!absl::SimpleAtod(option.second, &value) || !std::isfinite(value)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("updater '", plan.updater, "': '", one, "' is not NAME=NUMBER"));
-    }
-    spec.parameters[option.first] = value;
-  }
-  return spec;
-}
-
-absl::StatusOr<ErrorFeedback> FeedbackOf(const RunPlan& plan) {
-  const std::optional<ErrorFeedback> known = proto::ErrorFeedbackFrom(plan.error_feedback);
-  if (known.has_value()) return *known;
-  return absl::InvalidArgumentError(absl::StrCat("error_feedback is '", plan.error_feedback,
-                                                 "': it is auto, off, worker, server or both"));
-}
 
 // Policies that count workers.
 absl::Status FitsWorkers(const RunPlan& plan) {
@@ -138,14 +111,13 @@ absl::Status Validate(const RunPlan& plan) {
 
 absl::StatusOr<std::vector<TableSpec>> TablesOf(const RunPlan& plan,
                                                 std::vector<TableSpec> tables) {
-  LEEWAY_ASSIGN_OR_RETURN(const UpdaterSpec updater, UpdaterOf(plan));
-  LEEWAY_ASSIGN_OR_RETURN(const Consistency policy, Consistency::Parse(plan.policy));
-  LEEWAY_ASSIGN_OR_RETURN(const ErrorFeedback feedback, FeedbackOf(plan));
   for (TableSpec& table : tables) {
-    table.updater = updater;
-    table.consistency = policy;
-    table.codec = plan.codec;
-    table.error_feedback = feedback;
+    LEEWAY_RETURN_IF_ERROR(proto::SetField(&table, "updater", plan.updater));
+    table.updater.parameters.emplace("learning_rate", plan.learning_rate);
+    LEEWAY_RETURN_IF_ERROR(proto::SetField(&table, "consistency", plan.policy));
+    LEEWAY_RETURN_IF_ERROR(proto::SetField(&table, "codec", plan.codec));
+    LEEWAY_RETURN_IF_ERROR(proto::SetField(&table, "error_feedback", plan.error_feedback));
+    const Consistency& policy = table.consistency;
     if (policy.is_bsp() || policy.collects()) table.aggregate = Aggregate::kMean;
     LEEWAY_RETURN_IF_ERROR(table.Validate());
     LEEWAY_RETURN_IF_ERROR(compress::TableCodecsOf(table).status());
