@@ -37,7 +37,7 @@ function(_leeway_closure parts_out needs_out)
 endfunction()
 
 add_library(leeway::server ALIAS leeway_ps)
-_leeway_closure(leeway_parts leeway_needs leeway_worker leeway_ps)
+_leeway_closure(leeway_parts leeway_needs leeway_worker leeway_worker_c leeway_ps)
 
 # One archive, for programs that are to need no library of Leeway at run time.
 set(archive "${CMAKE_BINARY_DIR}/libleeway.a")
@@ -52,28 +52,35 @@ add_custom_command(OUTPUT "${archive}"
   WORKING_DIRECTORY "${CMAKE_BINARY_DIR}" VERBATIM)
 add_custom_target(leeway_archive DEPENDS "${archive}")
 
-# The same as a shared library, all of whose symbols are hidden but those of the public headers.
-set(symbols "${PROJECT_SOURCE_DIR}/cmake/leeway.map")
+# The same as a shared library, all of whose symbols are hidden but those that a map names.
 file(GENERATE OUTPUT "${CMAKE_BINARY_DIR}/leeway_library.cc" CONTENT "")
-add_library(leeway_library SHARED "${CMAKE_BINARY_DIR}/leeway_library.cc")
-add_dependencies(leeway_library leeway_archive)
+function(_leeway_shared target name)
+  set(symbols "${PROJECT_SOURCE_DIR}/cmake/${name}.map")
+  add_library(${target} SHARED "${CMAKE_BINARY_DIR}/leeway_library.cc")
+  add_dependencies(${target} leeway_archive)
+  set_target_properties(${target} PROPERTIES
+    OUTPUT_NAME ${name} EXPORT_NAME ${name} LINK_DEPENDS "${symbols};${archive}")
+  target_link_libraries(${target} PRIVATE "-Wl,--whole-archive,${archive},--no-whole-archive" ${leeway_needs})
+  target_link_options(${target} PRIVATE "LINKER:--version-script=${symbols}" "LINKER:--no-undefined")
+  if(LEEWAY_SANITIZE)  # what is installed has no sanitizers
+    set_target_properties(${target} leeway_archive PROPERTIES EXCLUDE_FROM_ALL TRUE)
+  endif()
+endfunction()
+_leeway_shared(leeway_library leeway)
+target_link_libraries(leeway_library PUBLIC leeway_api)
 set_target_properties(leeway_library PROPERTIES
-  OUTPUT_NAME leeway EXPORT_NAME leeway VERSION ${PROJECT_VERSION}
-  SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR} LINK_DEPENDS "${symbols};${archive}")
-target_link_libraries(leeway_library
-  PRIVATE "-Wl,--whole-archive,${archive},--no-whole-archive" ${leeway_needs} PUBLIC leeway_api)
-target_link_options(leeway_library PRIVATE "LINKER:--version-script=${symbols}" "LINKER:--no-undefined")
-if(LEEWAY_SANITIZE)  # what is installed has no sanitizers
-  set_target_properties(leeway_library leeway_archive PROPERTIES EXCLUDE_FROM_ALL TRUE)
-endif()
+  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+# For C and other languages. Its number is LEEWAY_C_VERSION: programs run with later versions of Leeway.
+_leeway_shared(leeway_c_library leeway_c)
+set_target_properties(leeway_c_library PROPERTIES VERSION 1.${PROJECT_VERSION} SOVERSION 1)
 
 # A target of everything that is installed; `./dev install` builds it.
 add_custom_target(leeway_installed)
-add_dependencies(leeway_installed leeway leeway_library)
+add_dependencies(leeway_installed leeway leeway_library leeway_c_library)
 
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/leeway")
 set_target_properties(leeway_api PROPERTIES EXPORT_NAME api)
-install(TARGETS leeway_library leeway_api EXPORT leeway
+install(TARGETS leeway_library leeway_c_library leeway_api EXPORT leeway
   LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
   INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(FILES "${archive}" DESTINATION "${CMAKE_INSTALL_LIBDIR}")
@@ -90,7 +97,7 @@ install(FILES "${CMAKE_BINARY_DIR}/leewayConfig.cmake" "${CMAKE_BINARY_DIR}/leew
 
 # The installed tree may be moved, or installed elsewhere than it was configured for.
 file(RELATIVE_PATH LEEWAY_PC_TO_PREFIX "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/prefix")
-foreach(kind worker server)
+foreach(kind worker server c)
   configure_file(cmake/leeway-${kind}.pc.in leeway-${kind}.pc @ONLY)
   install(FILES "${CMAKE_BINARY_DIR}/leeway-${kind}.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 endforeach()

@@ -19,7 +19,7 @@ DOC_COLUMNS_MAX = 100
 
 CODE = (".h", ".cc")
 # Other endings of C++ files, which the rules below would not read.
-OTHER_CODE = (".c", ".cpp", ".cxx", ".c++", ".hh", ".hpp", ".hxx", ".inc", ".inl", ".ipp", ".cu")
+OTHER_CODE = (".cpp", ".cxx", ".c++", ".hh", ".hpp", ".hxx", ".inc", ".inl", ".ipp", ".cu")
 NOT_PRODUCTION = ("tests/", "benchmarks/", "examples/")
 # The list of retired words, which contains them.
 RETIRED_WORDS = "tests/lint/retired_words.txt"
@@ -101,7 +101,8 @@ def unreadable_files(house):
     for name in house.unreadable:
         yield f"{name}: it is not UTF-8"
     for name in house.texts:
-        if name.endswith(OTHER_CODE):
+        in_c = name.endswith(".c") and not name.startswith("examples/")
+        if name.endswith(OTHER_CODE) or in_c:
             yield f"{name}: sources end in .cc and headers in .h"
 
 

@@ -44,6 +44,11 @@ foreign=$(nm -DC --defined-only "$library" |
 foreign=$(nm -DC --undefined-only "$library" | grep -E ' (spdlog|fmt|flatbuffers)::| zmq_' || true)
 [[ -z $foreign ]] || fail "libleeway.so takes symbols from others' libraries: $foreign"
 
+library=$(find "$work/prefix" -name libleeway_c.so)
+foreign=$(nm -D --defined-only "$library" | grep -vE ' (T leeway_[a-z_]+@@|A )LEEWAY_C_[0-9]+$' || true)
+[[ -z $foreign ]] || fail "libleeway_c.so has symbols that are not of leeway/c.h: $foreign"
+! needs "$work/shared/outside_c_worker" | grep -E 'libabsl|libstdc' || fail "the program in C needs C++"
+
 export PKG_CONFIG_PATH
 PKG_CONFIG_PATH=$(dirname "$(find "$work/prefix" -name leeway-worker.pc)")
 for role in worker server; do
@@ -51,6 +56,9 @@ for role in worker server; do
   # shellcheck disable=SC2086  # several words
   "$compiler" "$work/project/$role.cc" $flags -o "$work/by_pkg_config_$role" || fail "pkg-config, $role"
 done
+# shellcheck disable=SC2046  # several words
+cc -std=c99 -Wall -Wextra -Wpedantic -Werror "$work/project/worker.c" \
+  $(pkg-config --cflags --libs leeway-c) -o "$work/by_pkg_config_c" || fail "pkg-config, C"
 
 leeway=$work/prefix/bin/leeway
 train() {  # SERVER WORKER
@@ -70,6 +78,8 @@ train() {  # SERVER WORKER
 train "$work/shared/outside_server" "$work/shared/outside_worker"
 train "$work/static/outside_server" "$work/static/outside_worker"
 train "$work/by_pkg_config_server" "$work/by_pkg_config_worker"
+train "$work/shared/outside_server" "$work/shared/outside_c_worker"
+train "$work/by_pkg_config_server" "$work/by_pkg_config_c"
 
 flags=$(pkg-config --cflags --libs leeway-worker)
 # shellcheck disable=SC2086  # several words

@@ -1,13 +1,12 @@
 #include "benchmarks/lab/experiment/run_plan.h"
 
-#include <cmath>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "benchmarks/lab/experiment/links.h"
 #include "benchmarks/lab/experiment/straggler.h"
 #include "benchmarks/lab/workloads/registry.h"

@@ -1,0 +1,258 @@
+// The C interface of the client library, for programs and languages that cannot use C++.
+//
+//     leeway_worker* worker;
+//     leeway_error* error = leeway_connect(NULL, 0, &worker);  // settings: the environment
+//     leeway_table* table;
+//     uint64_t shape[] = {784, 10};
+//     leeway_spec* spec = leeway_spec_dense("w", LEEWAY_FLOAT32, shape, 2);
+//     if (!error) error = leeway_spec_set(spec, "consistency", "ssp:3");
+//     if (!error) error = leeway_create_table(worker, spec, &table);
+//     leeway_ticket* ticket;
+//     if (!error) error = leeway_pull(table, LEEWAY_FLOAT32, values, 7840, NULL, &ticket);
+//     if (!error) error = leeway_wait(worker, ticket);
+//
+// Each function does what the member of the same name of Worker or Table does: leeway/worker.h says
+// when it waits, which errors it has, which threads may call it, how long arrays have to live, and
+// what holds after fork(). This header says only what differs.
+//
+// Errors. A function that can fail returns NULL, or an error that the caller frees. Its results are
+// written only where it returns NULL. A null pointer in place of a handle, a name or an array of
+// more than 0 elements is LEEWAY_INVALID_ARGUMENT. No C++ exception leaves a function.
+//
+// Handles belong to the caller, which frees each by its own function (NULL: nothing to free).
+// Tables and tickets may be freed before or after their worker, and a ticket while its operation is
+// under way. Texts are UTF-8 and end with a zero byte; those that functions return as `char**` are
+// freed by leeway_free.
+//
+// Times are in seconds. Where a timeout is 0 it is Config::request_timeout; below 0, or NaN, the
+// operation fails at once.
+//
+// Stability. A program that was built with this header runs with every later libleeway of the same
+// LEEWAY_C_VERSION: functions are added, in a new version of symbols, and never changed. Structures
+// begin with their size as the caller knows it, and grow at their end. Set unused fields to 0.
+#ifndef LEEWAY_C_H_
+#define LEEWAY_C_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define LEEWAY_C_VERSION 1
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// ---- errors ----
+
+typedef struct leeway_error leeway_error;
+
+// The numbers are those of absl::StatusCode.
+typedef enum leeway_code {
+  LEEWAY_OK = 0,
+  LEEWAY_CANCELLED = 1,
+  LEEWAY_UNKNOWN = 2,  // a push may have been applied all the same
+  LEEWAY_INVALID_ARGUMENT = 3,
+  LEEWAY_DEADLINE_EXCEEDED = 4,
+  LEEWAY_NOT_FOUND = 5,
+  LEEWAY_ALREADY_EXISTS = 6,
+  LEEWAY_PERMISSION_DENIED = 7,
+  LEEWAY_RESOURCE_EXHAUSTED = 8,
+  LEEWAY_FAILED_PRECONDITION = 9,
+  LEEWAY_ABORTED = 10,
+  LEEWAY_OUT_OF_RANGE = 11,
+  LEEWAY_UNIMPLEMENTED = 12,
+  LEEWAY_INTERNAL = 13,
+  LEEWAY_UNAVAILABLE = 14,
+  LEEWAY_DATA_LOSS = 15
+} leeway_code;
+
+leeway_code leeway_error_code(const leeway_error* error);     // NULL: LEEWAY_OK
+const char* leeway_error_message(const leeway_error* error);  // lives as long as the error
+void leeway_error_free(leeway_error* error);
+
+void leeway_free(void* text);
+uint32_t leeway_c_version(void);   // LEEWAY_C_VERSION of the library
+const char* leeway_version(void);  // of Leeway, "0.1.0"; static
+
+// ---- workers ----
+
+typedef struct leeway_worker leeway_worker;
+
+// A variable of docs/operations.md, e.g. {"LEEWAY_SCHEDULER", "10.0.0.1:9000"}.
+typedef struct leeway_setting {
+  const char* name;
+  const char* value;
+} leeway_setting;
+
+// The settings come before those of the environment. With LEEWAY_READ_ONLY=1 it is a reader.
+leeway_error* leeway_connect(const leeway_setting* settings, size_t count, leeway_worker** worker);
+void leeway_worker_free(leeway_worker* worker);  // leaves the cluster in order
+leeway_error* leeway_leave(leeway_worker* worker);
+
+uint32_t leeway_rank(const leeway_worker* worker);
+uint32_t leeway_num_workers(const leeway_worker* worker);
+uint32_t leeway_num_servers(const leeway_worker* worker);
+
+leeway_error* leeway_clock(leeway_worker* worker);          // ends an iteration
+uint64_t leeway_clocks_ended(const leeway_worker* worker);  // Worker::clock()
+
+typedef enum leeway_group { LEEWAY_WORKERS = 1, LEEWAY_ALL = 3 } leeway_group;
+leeway_error* leeway_barrier(leeway_worker* worker, leeway_group group, const char* name,
+                             double timeout_s);
+
+// WorkerStats as JSON: an object with "staleness_histogram" (an object from clocks to replies),
+// "max_staleness", "staleness_violations", "bytes_pushed", "bytes_pulled", "resends",
+// "parts_dropped", "residual_norms" (an object from tables to norms) and "waited_s".
+leeway_error* leeway_stats(const leeway_worker* worker, char** json);
+
+// ---- tables ----
+
+typedef struct leeway_spec leeway_spec;
+typedef struct leeway_table leeway_table;
+
+typedef enum leeway_kind { LEEWAY_DENSE = 0, LEEWAY_SPARSE = 1, LEEWAY_RAGGED = 2 } leeway_kind;
+typedef enum leeway_dtype {
+  LEEWAY_FLOAT32 = 0,
+  LEEWAY_FLOAT64 = 1,
+  LEEWAY_FLOAT16 = 2,
+  LEEWAY_BFLOAT16 = 3,
+  LEEWAY_INT32 = 4,
+  LEEWAY_INT64 = 5
+} leeway_dtype;
+
+// Never NULL: leeway_create_table says what is wrong with them.
+leeway_spec* leeway_spec_dense(const char* name, leeway_dtype dtype, const uint64_t* shape,
+                               size_t dimensions);
+leeway_spec* leeway_spec_sparse(const char* name, leeway_dtype dtype, uint64_t row_width);
+leeway_spec* leeway_spec_ragged(const char* name, leeway_dtype dtype);
+void leeway_spec_free(leeway_spec* spec);
+
+// Sets a field of TableSpec from its text:
+//   updater         "sgd:learning_rate=0.1", "adam"
+//   initializer     "zeros", "constant:0.5", "uniform:-0.1,0.1,seed=1", "normal:0,0.01,seed=7"
+//   consistency     "bsp", "ssp:3", "asp", "backup:14/16,drop", … (leeway/consistency.h)
+//   aggregate       "sum", "mean"
+//   nonfinite       "count", "refuse"
+//   codec           "none", "topk:0.01", "auto", … (docs/compression.md)
+//   codecs          codecs that the table may be switched to, separated by blanks
+//   error_feedback  "auto", "off", "worker", "server", "both"
+leeway_error* leeway_spec_set(leeway_spec* spec, const char* field, const char* text);
+
+leeway_error* leeway_create_table(leeway_worker* worker, const leeway_spec* spec,
+                                  leeway_table** table);
+leeway_error* leeway_open_table(leeway_worker* worker, const char* name, leeway_table** table);
+void leeway_table_free(leeway_table* table);  // the table itself stays
+
+const char* leeway_table_name(const leeway_table* table);  // lives as long as the handle
+leeway_kind leeway_table_kind(const leeway_table* table);
+leeway_dtype leeway_table_dtype(const leeway_table* table);
+size_t leeway_table_dimensions(const leeway_table* table);                // dense; otherwise 0
+uint64_t leeway_table_size(const leeway_table* table, size_t dimension);  // 0: there is none
+uint64_t leeway_table_elements(const leeway_table* table);                // dense; otherwise 0
+uint64_t leeway_table_row_width(const leeway_table* table);               // sparse; otherwise 0
+leeway_error* leeway_table_text(const leeway_table* table, char** text);  // TableSpec::ToString
+
+leeway_error* leeway_set_codec(leeway_worker* worker, const char* table, const char* codec,
+                               double timeout_s, uint64_t* clock);
+// Worker::ChangeTable: each setting is a hyper-parameter of the updater with a number, or with ""
+// for its default, or "consistency" or "nonfinite" with a text as above.
+leeway_error* leeway_change_table(leeway_worker* worker, const char* table,
+                                  const leeway_setting* settings, size_t count, double timeout_s,
+                                  uint64_t* clock);
+
+// ---- operations ----
+
+typedef struct leeway_ticket leeway_ticket;
+
+// NULL in its place, or all fields but the first 0: the defaults.
+typedef struct leeway_options {
+  size_t struct_bytes;          // sizeof(leeway_options)
+  double timeout_s;             // of the operation
+  const double* learning_rate;  // of a push; NULL: the table's. Read within the call
+  int priority;                 // higher goes first
+  int copy;                     // of a push: not 0: copy the data before returning
+  // Options::done. `message` lives for the call.
+  void (*done)(void* context, leeway_code code, const char* message);
+  void* context;
+} leeway_options;
+
+// Dense tables: all elements, row-major.
+leeway_error* leeway_push(const leeway_table* table, leeway_dtype dtype, const void* values,
+                          uint64_t elements, const leeway_options* options, leeway_ticket** ticket);
+leeway_error* leeway_pull(const leeway_table* table, leeway_dtype dtype, void* values,
+                          uint64_t elements, const leeway_options* options, leeway_ticket** ticket);
+leeway_error* leeway_push_pull(const leeway_table* table, leeway_dtype dtype, const void* values,
+                               void* result, uint64_t elements, const leeway_options* options,
+                               leeway_ticket** ticket);
+
+// Sparse tables: `values` and `result` are [num_keys][row width].
+leeway_error* leeway_push_rows(const leeway_table* table, const uint64_t* keys, uint64_t num_keys,
+                               leeway_dtype dtype, const void* values, uint64_t elements,
+                               const leeway_options* options, leeway_ticket** ticket);
+leeway_error* leeway_pull_rows(const leeway_table* table, const uint64_t* keys, uint64_t num_keys,
+                               leeway_dtype dtype, void* values, uint64_t elements,
+                               const leeway_options* options, leeway_ticket** ticket);
+leeway_error* leeway_push_pull_rows(const leeway_table* table, const uint64_t* keys,
+                                    uint64_t num_keys, leeway_dtype dtype, const void* values,
+                                    void* result, uint64_t elements, const leeway_options* options,
+                                    leeway_ticket** ticket);
+
+// Ragged tables: widths[i] elements for keys[i], one after the other.
+leeway_error* leeway_push_ragged(const leeway_table* table, const uint64_t* keys, uint64_t num_keys,
+                                 const uint32_t* widths, leeway_dtype dtype, const void* values,
+                                 uint64_t elements, const leeway_options* options,
+                                 leeway_ticket** ticket);
+leeway_error* leeway_pull_ragged(const leeway_table* table, const uint64_t* keys, uint64_t num_keys,
+                                 leeway_dtype dtype, const leeway_options* options,
+                                 leeway_ticket** ticket);
+// Of a ragged pull that has completed without an error: num_keys widths, and the elements. Both
+// live as long as the ticket. LEEWAY_FAILED_PRECONDITION: it has not, or is another operation.
+leeway_error* leeway_pulled_rows(leeway_worker* worker, const leeway_ticket* ticket,
+                                 const uint32_t** widths, const void** values, uint64_t* elements);
+
+leeway_error* leeway_wait(leeway_worker* worker, const leeway_ticket* ticket);
+leeway_error* leeway_wait_all(leeway_worker* worker, const leeway_ticket* const* tickets,
+                              size_t count);
+int leeway_done(const leeway_worker* worker, const leeway_ticket* ticket);  // not 0: completed
+// Frees the handle; the operation goes on. The arrays of a ragged pull go on, too.
+void leeway_ticket_free(leeway_ticket* ticket);
+
+// PullInfo. Set struct_bytes before the call.
+typedef struct leeway_info {
+  size_t struct_bytes;  // sizeof(leeway_info)
+  uint64_t clock;
+  uint64_t version;
+  uint64_t parts_dropped;
+} leeway_info;
+leeway_error* leeway_get_info(const leeway_worker* worker, const leeway_ticket* ticket,
+                              leeway_info* info);
+
+// ---- memory that servers of this machine read where it lies ----
+
+typedef struct leeway_array leeway_array;
+
+leeway_error* leeway_allocate(const leeway_worker* worker, uint64_t bytes, leeway_array** array);
+void* leeway_array_data(const leeway_array* array);
+uint64_t leeway_array_bytes(const leeway_array* array);
+void leeway_array_free(leeway_array* array);
+
+// ---- calls to servers, checkpoints ----
+
+// `answer` is freed by leeway_free, and has a zero byte behind its last.
+leeway_error* leeway_call(leeway_worker* worker, uint32_t server_rank, const char* handler,
+                          const void* request, size_t request_bytes, double timeout_s,
+                          char** answer, size_t* answer_bytes);
+
+// `directory`: NULL or "": the scheduler's.
+leeway_error* leeway_checkpoint(leeway_worker* worker, const char* directory, double timeout_s,
+                                char** folder);
+leeway_error* leeway_save_residuals(leeway_worker* worker, const char* directory);
+// `rank`: NULL: this worker's.
+leeway_error* leeway_load_residuals(leeway_worker* worker, const char* directory,
+                                    const uint32_t* rank);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif  // LEEWAY_C_H_

@@ -1,0 +1,127 @@
+// The handles of the C interface, and what its functions share.
+#ifndef LEEWAY_WORKER_C_HANDLES_H_
+#define LEEWAY_WORKER_C_HANDLES_H_
+
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <new>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "leeway/c.h"
+#include "leeway/worker.h"
+
+namespace leeway::c {
+
+// What a ragged pull writes. It lives until the operation has completed, and as long as a ticket.
+struct PulledRows {
+  virtual ~PulledRows() = default;
+  virtual const void* data() const = 0;
+  virtual std::uint64_t elements() const = 0;
+
+  std::vector<std::uint32_t> widths;
+};
+
+template <class T>
+struct PulledRowsOf final : PulledRows {
+  const void* data() const override { return values.data(); }
+  std::uint64_t elements() const override { return values.size(); }
+
+  std::vector<T> values;
+};
+
+}  // namespace leeway::c
+
+struct leeway_error {
+  leeway_code code;
+  std::string message;
+};
+struct leeway_worker {
+  std::unique_ptr<leeway::Worker> worker;
+};
+struct leeway_spec {
+  leeway::TableSpec spec;
+};
+struct leeway_table {
+  leeway::Table table;
+};
+struct leeway_array {
+  leeway::Array array;
+};
+
+struct leeway_ticket {
+  leeway::Ticket ticket;
+  std::shared_ptr<leeway::c::PulledRows> rows;  // of a ragged pull
+};
+
+namespace leeway::c {
+
+// nullptr if it is OK.
+inline leeway_error* Error(const absl::Status& status) {
+  if (status.ok()) return nullptr;
+  return new leeway_error{static_cast<leeway_code>(status.code()), std::string(status.message())};
+}
+
+// Runs `body`; what it throws (only for want of memory) becomes an error.
+template <class Body>
+leeway_error* Guarded(const Body& body) {
+  try {
+    return Error(body());
+  } catch (const std::bad_alloc&) {
+    return Error(absl::ResourceExhaustedError("this process has too little memory"));
+  } catch (const std::exception& error) {
+    return Error(absl::InternalError(error.what()));
+  }
+}
+
+inline absl::Status Missing(absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat(what, " is a null pointer"));
+}
+
+// Checks pointers that must not be null, given as name and pointer in turn.
+inline absl::Status CheckNotNull() { return absl::OkStatus(); }
+template <class... More>
+absl::Status CheckNotNull(absl::string_view name, const void* pointer, const More&... more) {
+  return pointer == nullptr ? Missing(name) : CheckNotNull(more...);
+}
+
+// Checks arrays, given as name, address and size in turn: one may be null if it has no elements.
+inline absl::Status CheckArrays() { return absl::OkStatus(); }
+template <class... More>
+absl::Status CheckArrays(absl::string_view name, const void* array, std::uint64_t elements,
+                         const More&... more) {
+  return array == nullptr && elements > 0 ? Missing(name) : CheckArrays(more...);
+}
+
+// 0: the worker's request timeout. NaN: no time at all.
+inline std::optional<absl::Duration> TimeoutOf(double timeout_s) {
+  if (timeout_s == 0) return std::nullopt;
+  return std::isnan(timeout_s) ? absl::ZeroDuration() : absl::Seconds(timeout_s);
+}
+
+// `what` as a text of the caller's, by malloc.
+inline absl::Status CopyOut(absl::string_view what, char** text) {
+  char* const copy = static_cast<char*>(std::malloc(what.size() + 1));
+  if (copy == nullptr) {
+    return absl::ResourceExhaustedError(absl::StrCat("no memory for a text of ", what.size()));
+  }
+  std::memcpy(copy, what.data(), what.size());
+  copy[what.size()] = 0;
+  *text = copy;
+  return absl::OkStatus();
+}
+
+inline std::string TextOrNone(const char* text) { return text == nullptr ? "" : text; }
+
+}  // namespace leeway::c
+
+#endif  // LEEWAY_WORKER_C_HANDLES_H_
