@@ -4,6 +4,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "ps/store/shard_store.h"
+#include "runtime/base/flush_subnormals.h"
 #include "runtime/memory/prefetch.h"
 
 namespace leeway::ps {
@@ -82,6 +83,7 @@ void UpdateStretches(const Updater& updater, const StoredRun<Stored>& run, doubl
     runtime::PrefetchAhead(std::span(run.before, run.size), offset, size);
     const Compute* pushed = gradient(offset, size);
     const auto update = [&](Compute* value) {
+      const runtime::FlushSubnormals flush(!state.empty());
       updater.Update(
           UpdateRun<Compute>{value, pushed, state.data(), size, run.step, learning_rate});
     };

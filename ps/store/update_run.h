@@ -10,6 +10,7 @@
 #include "leeway/updater.h"
 #include "ps/store/elements.h"
 #include "ps/updaters/builtin.h"
+#include "runtime/base/flush_subnormals.h"
 
 namespace leeway::ps {
 
@@ -101,7 +102,8 @@ class RowUpdater {
         slots_(static_cast<std::size_t>(updater.state_slots())),
         direct_(!kIsHalf<Stored> && width <= kDirectMax && slots_ <= kSlotsMax &&
                 (terms.mean_of <= 1 || updater.combine() == Updater::Combine::kLast)),
-        adds_(OnlyAdds(updater)) {}
+        adds_(OnlyAdds(updater)),
+        flush_(direct_ && slots_ > 0) {}
 
   // Whether AddRow does the same: for rows so short that a call would take longer.
   bool only_adds() const { return direct_ && width_ <= kShortMax && adds_; }
@@ -141,6 +143,7 @@ class RowUpdater {
   const std::size_t slots_;
   const bool direct_;
   const bool adds_;
+  const runtime::FlushSubnormals flush_;  // once for all rows
 };
 
 }  // namespace leeway::ps
