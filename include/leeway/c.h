@@ -46,7 +46,8 @@ extern "C" {
 
 typedef struct leeway_error leeway_error;
 
-// The numbers are those of absl::StatusCode.
+// The numbers are those of absl::StatusCode. The last one of each enumeration is no value: with it
+// a program may give any number, and a wrong one is an error.
 typedef enum leeway_code {
   LEEWAY_OK = 0,
   LEEWAY_CANCELLED = 1,
@@ -63,7 +64,8 @@ typedef enum leeway_code {
   LEEWAY_UNIMPLEMENTED = 12,
   LEEWAY_INTERNAL = 13,
   LEEWAY_UNAVAILABLE = 14,
-  LEEWAY_DATA_LOSS = 15
+  LEEWAY_DATA_LOSS = 15,
+  LEEWAY_CODE_ANY = 0x7fffffff
 } leeway_code;
 
 leeway_code leeway_error_code(const leeway_error* error);     // NULL: LEEWAY_OK
@@ -96,7 +98,11 @@ uint32_t leeway_num_servers(const leeway_worker* worker);
 leeway_error* leeway_clock(leeway_worker* worker);          // ends an iteration
 uint64_t leeway_clocks_ended(const leeway_worker* worker);  // Worker::clock()
 
-typedef enum leeway_group { LEEWAY_WORKERS = 1, LEEWAY_ALL = 3 } leeway_group;
+typedef enum leeway_group {
+  LEEWAY_WORKERS = 1,
+  LEEWAY_ALL = 3,
+  LEEWAY_GROUP_ANY = 0x7fffffff
+} leeway_group;
 leeway_error* leeway_barrier(leeway_worker* worker, leeway_group group, const char* name,
                              double timeout_s);
 
@@ -110,14 +116,20 @@ leeway_error* leeway_stats(const leeway_worker* worker, char** json);
 typedef struct leeway_spec leeway_spec;
 typedef struct leeway_table leeway_table;
 
-typedef enum leeway_kind { LEEWAY_DENSE = 0, LEEWAY_SPARSE = 1, LEEWAY_RAGGED = 2 } leeway_kind;
+typedef enum leeway_kind {
+  LEEWAY_DENSE = 0,
+  LEEWAY_SPARSE = 1,
+  LEEWAY_RAGGED = 2,
+  LEEWAY_KIND_ANY = 0x7fffffff
+} leeway_kind;
 typedef enum leeway_dtype {
   LEEWAY_FLOAT32 = 0,
   LEEWAY_FLOAT64 = 1,
   LEEWAY_FLOAT16 = 2,
   LEEWAY_BFLOAT16 = 3,
   LEEWAY_INT32 = 4,
-  LEEWAY_INT64 = 5
+  LEEWAY_INT64 = 5,
+  LEEWAY_DTYPE_ANY = 0x7fffffff
 } leeway_dtype;
 
 // Never NULL: leeway_create_table says what is wrong with them.

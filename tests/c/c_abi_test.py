@@ -28,10 +28,15 @@ def kept(promised, now):
     """Whether a promised declaration still holds; structures and enumerations may have grown."""
     if promised in now:
         return True
-    grown = re.fullmatch(r"(typedef (?:struct|enum) \w+ \{.*?)( \} \w+;)", promised)
-    return grown is not None and any(
-        one.startswith((grown[1] + ",", grown[1] + " ")) and one.endswith(grown[2]) for one in now
-    )
+    known = re.fullmatch(r"typedef (struct|enum) (\w+) \{ (.*?) \} \w+;", promised)
+    for one in now if known else []:
+        other = re.fullmatch(rf"typedef {known[1]} {known[2]} \{{ (.*?) \}} \w+;", one)
+        if other is None:
+            continue
+        if known[1] == "struct":
+            return other[1].startswith(known[3])
+        return set(known[3].split(", ")) <= set(other[1].split(", "))
+    return False
 
 
 def main():
