@@ -69,7 +69,7 @@ TEST(TrainingLifeTest, AWorkerThatTakesTheRankOfADeadOneTrainsOn) {
   Cluster cluster(1, 2, {{"LEEWAY_SUSPICION_MS", "100"}});
   const std::vector<std::string> train = {kLeeway,  "train",  "--quiet", "--model", "softmax",
                                           "--mode", "ssp:3",  "--batch", "1",       "--steps",
-                                          "800",    "--slow", "0:5",     "--slow",  "1:5"};
+                                          "300",    "--slow", "0:20",    "--slow",  "1:20"};
   const Environment as_worker = cluster.With({{"LEEWAY_ROLE", "worker"}});
   Command stays(train, as_worker), dies(train, as_worker);
   const auto steps = [&] {
