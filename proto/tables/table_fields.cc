@@ -29,16 +29,15 @@ std::optional<double> FiniteNumber(absl::string_view text) {
   return value;
 }
 
-// The place of `text` among the texts of an enum.
 template <class Enum, std::size_t n>
 absl::Status SetEnum(Enum* value, absl::string_view field, absl::string_view text,
                      const absl::string_view (&texts)[n]) {
-  for (std::size_t i = 0; i < n; ++i) {
-    if (texts[i] != text) continue;
-    *value = static_cast<Enum>(i);
-    return absl::OkStatus();
+  const std::optional<Enum> known = EnumOf<Enum>(texts, text);
+  if (!known.has_value()) {
+    return NotOf(field, text, absl::StrCat("one of ", absl::StrJoin(texts, ", ")));
   }
-  return NotOf(field, text, absl::StrCat("one of ", absl::StrJoin(texts, ", ")));
+  *value = *known;
+  return absl::OkStatus();
 }
 
 constexpr absl::string_view kInitializers =

@@ -28,11 +28,12 @@ inline constexpr absl::string_view kAggregates[] = {"sum", "mean"};
 inline constexpr absl::string_view kNonFinites[] = {"count", "refuse"};
 inline constexpr absl::string_view kErrorFeedbacks[] = {"auto", "off", "worker", "server", "both"};
 
-// The one with that text; nullopt: there is none.
-inline std::optional<ErrorFeedback> ErrorFeedbackFrom(absl::string_view text) {
-  const auto* const found = std::find(std::begin(kErrorFeedbacks), std::end(kErrorFeedbacks), text);
-  if (found == std::end(kErrorFeedbacks)) return std::nullopt;
-  return static_cast<ErrorFeedback>(found - std::begin(kErrorFeedbacks));
+// The number whose text that is, of an enum with those texts; nullopt: it is none of them.
+template <class Enum, std::size_t n>
+std::optional<Enum> EnumOf(const absl::string_view (&texts)[n], absl::string_view text) {
+  const auto* const found = std::find(std::begin(texts), std::end(texts), text);
+  if (found == std::end(texts)) return std::nullopt;
+  return static_cast<Enum>(found - std::begin(texts));
 }
 
 // The shortest text that reads back as the same number.

@@ -101,7 +101,7 @@ absl::Status AddSlow(const std::string& text, std::uint32_t workers,
 }
 
 absl::StatusOr<ErrorFeedback> ErrorFeedbackFrom(const std::string& text) {
-  const std::optional<ErrorFeedback> known = proto::ErrorFeedbackFrom(text);
+  const auto known = proto::EnumOf<ErrorFeedback>(proto::kErrorFeedbacks, text);
   if (known.has_value()) return *known;
   return absl::InvalidArgumentError(absl::StrCat("--error-feedback is '", text,
                                                  "': it must be one of ",

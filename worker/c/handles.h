@@ -102,6 +102,15 @@ absl::Status CheckArrays(absl::string_view name, const void* array, std::uint64_
   return array == nullptr && elements > 0 ? Missing(name) : CheckArrays(more...);
 }
 
+inline absl::Status CheckSettings(const leeway_setting* settings, std::size_t count) {
+  absl::Status result = CheckArrays("settings", settings, count);
+  for (std::size_t i = 0; i < count && result.ok(); ++i) {
+    result = CheckNotNull("the name of a setting", settings[i].name, "the value of a setting",
+                          settings[i].value);
+  }
+  return result;
+}
+
 // 0: the worker's request timeout. NaN: no time at all.
 inline std::optional<absl::Duration> TimeoutOf(double timeout_s) {
   if (timeout_s == 0) return std::nullopt;

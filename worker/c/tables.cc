@@ -7,8 +7,8 @@
 #include "runtime/base/status_macros.h"
 #include "worker/c/handles.h"
 
-using leeway::c::CheckArrays;
 using leeway::c::CheckNotNull;
+using leeway::c::CheckSettings;
 using leeway::c::CopyOut;
 using leeway::c::Guarded;
 using leeway::c::TextOrNone;
@@ -99,11 +99,9 @@ leeway_error* leeway_change_table(leeway_worker* worker, const char* table,
                                   uint64_t* clock) {
   return Guarded([&]() -> absl::Status {
     LEEWAY_RETURN_IF_ERROR(CheckNotNull("worker", worker, "table", table));
-    LEEWAY_RETURN_IF_ERROR(CheckArrays("settings", settings, count));
+    LEEWAY_RETURN_IF_ERROR(CheckSettings(settings, count));
     leeway::TableChange change;
     for (size_t i = 0; i < count; ++i) {
-      LEEWAY_RETURN_IF_ERROR(CheckNotNull("the name of a setting", settings[i].name,
-                                          "the value of a setting", settings[i].value));
       LEEWAY_RETURN_IF_ERROR(
           leeway::proto::AddChange(&change, settings[i].name, settings[i].value));
     }

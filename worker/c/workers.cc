@@ -10,6 +10,7 @@
 
 using leeway::c::CheckArrays;
 using leeway::c::CheckNotNull;
+using leeway::c::CheckSettings;
 using leeway::c::CopyOut;
 using leeway::c::Guarded;
 using leeway::c::Missing;
@@ -45,11 +46,9 @@ const char* leeway_version(void) { return LEEWAY_VERSION; }
 leeway_error* leeway_connect(const leeway_setting* settings, size_t count, leeway_worker** worker) {
   return Guarded([&]() -> absl::Status {
     LEEWAY_RETURN_IF_ERROR(CheckNotNull("worker", worker));
-    LEEWAY_RETURN_IF_ERROR(CheckArrays("settings", settings, count));
+    LEEWAY_RETURN_IF_ERROR(CheckSettings(settings, count));
     std::map<std::string, std::string> given;
     for (size_t i = 0; i < count; ++i) {
-      LEEWAY_RETURN_IF_ERROR(CheckNotNull("the name of a setting", settings[i].name,
-                                          "the value of a setting", settings[i].value));
       given[settings[i].name] = settings[i].value;
     }
     LEEWAY_ASSIGN_OR_RETURN(const leeway::Config config, leeway::Config::From(LookupIn(given)));
