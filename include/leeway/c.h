@@ -88,8 +88,19 @@ typedef struct leeway_setting {
 
 // The settings come before those of the environment. With LEEWAY_READ_ONLY=1 it is a reader.
 leeway_error* leeway_connect(const leeway_setting* settings, size_t count, leeway_worker** worker);
+
+// What a program in another language needs to know while a call waits. NULL: nothing.
+typedef struct leeway_hooks {
+  size_t struct_bytes;  // sizeof(leeway_hooks)
+  // Config::interrupted: not 0 ends the wait with LEEWAY_CANCELLED.
+  int (*interrupted)(void* context);
+  void* context;
+} leeway_hooks;
+leeway_error* leeway_connect_with(const leeway_setting* settings, size_t count,
+                                  const leeway_hooks* hooks, leeway_worker** worker);
+
 void leeway_worker_free(leeway_worker* worker);  // leaves the cluster in order
-leeway_error* leeway_leave(leeway_worker* worker);
+leeway_error* leeway_leave(leeway_worker* worker, double timeout_s);
 
 uint32_t leeway_rank(const leeway_worker* worker);
 uint32_t leeway_num_workers(const leeway_worker* worker);
@@ -226,6 +237,10 @@ leeway_error* leeway_wait(leeway_worker* worker, const leeway_ticket* ticket);
 leeway_error* leeway_wait_all(leeway_worker* worker, const leeway_ticket* const* tickets,
                               size_t count);
 int leeway_done(const leeway_worker* worker, const leeway_ticket* ticket);  // not 0: completed
+// Worker::WhenDone. `message` lives for the call.
+leeway_error* leeway_when_done(leeway_worker* worker, const leeway_ticket* ticket,
+                               void (*done)(void* context, leeway_code code, const char* message),
+                               void* context);
 // Frees the handle; the operation goes on. The arrays of a ragged pull go on, too.
 void leeway_ticket_free(leeway_ticket* ticket);
 

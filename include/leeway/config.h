@@ -118,6 +118,12 @@ struct Config {
   std::uint64_t replication_log_bytes = 1ull << 30;   // LEEWAY_REPLICATION_LOG_BYTES: pushes that
                                                       // are not on every replica yet, a thread
 
+  // Not a setting of the environment: a call that waits asks this ten times a second, on the thread
+  // that waits. True ends the call with CANCELLED; the operation goes on, and its arrays stay in
+  // use until it has completed. For languages in which a signal becomes an exception. It must not
+  // call the library.
+  std::function<bool()> interrupted;
+
   std::string log_level = "info";  // LEEWAY_LOG: debug, info, warning, error, off
 
   // Returns the value of a variable; nullopt if it is not set.

@@ -268,6 +268,9 @@ class Worker {
   absl::Status Wait(std::span<const Ticket> tickets);  // all of them; the first error
   // True if it has completed; does not wait.
   bool Done(const Ticket& ticket) const;
+  // Calls `done` once the operation has completed: at once on this thread, or later as
+  // Options::done is called. For futures of other libraries; of several the order is open.
+  void WhenDone(const Ticket& ticket, std::function<void(const absl::Status&)> done);
   // Of an operation that has completed without an error, also of a push: parts_dropped.
   // FAILED_PRECONDITION: the ticket has not completed.
   absl::StatusOr<PullInfo> Info(const Ticket& ticket) const;
@@ -337,10 +340,10 @@ class Worker {
 
   // Leaves the cluster: the others no longer wait for this worker. Its pushes are answered first.
   // With replicas, an iteration in which it has pushed to a BSP table ends as by Clock(), and Leave
-  // waits until the others have ended it, too, for at most Config::request_timeout. After that
-  // DEADLINE_EXCEEDED says that the worker has left, and that a server's death may still lose these
+  // waits until the others have ended it, too, for at most `timeout`. After that DEADLINE_EXCEEDED
+  // says that the worker has left, and that a server's death may still lose these
   // pushes. Later calls fail with FAILED_PRECONDITION. Idempotent.
-  absl::Status Leave();
+  absl::Status Leave(std::optional<absl::Duration> timeout = std::nullopt);
 
   WorkerStats stats() const;
 

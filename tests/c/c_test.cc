@@ -1,6 +1,7 @@
 // The C interface on a whole cluster: each function, and what it says of wrong arguments.
 #include "leeway/c.h"
 
+#include <atomic>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -104,6 +105,43 @@ TEST_F(CTest, WorkersKnowTheirPlaceAndEndClocks) {
   EXPECT_C_OK(leeway_barrier(worker_, LEEWAY_ALL, nullptr, 10));
   EXPECT_EQ(CodeOf(leeway_barrier(worker_, static_cast<leeway_group>(7), "", 0)),
             LEEWAY_INVALID_ARGUMENT);
+}
+
+TEST_F(CTest, ACallThatWaitsIsInterrupted) {
+  const leeway_setting settings[] = {{"LEEWAY_ROLE", "worker"},
+                                     {"LEEWAY_SCHEDULER", "127.0.0.1:1"}};
+  int asked = 0;
+  leeway_hooks hooks = {.struct_bytes = sizeof(hooks),
+                        .interrupted = [](void* context) { return ++*static_cast<int*>(context); },
+                        .context = &asked};
+  leeway_worker* worker = nullptr;
+  EXPECT_EQ(CodeOf(leeway_connect_with(settings, std::size(settings), &hooks, &worker)),
+            LEEWAY_CANCELLED);
+  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(worker, nullptr);
+  const leeway_setting misspelt[] = {{"LEEWAY_SCHEDULAR", "127.0.0.1:1"}};
+  EXPECT_THAT(Taken(leeway_connect(misspelt, 1, &worker)).second, HasSubstr("LEEWAY_SCHEDULER"));
+  hooks.struct_bytes = 1;
+  EXPECT_EQ(CodeOf(leeway_connect_with(settings, std::size(settings), &hooks, &worker)),
+            LEEWAY_INVALID_ARGUMENT);
+}
+
+TEST_F(CTest, OthersAreToldWhenATicketIsDone) {
+  leeway_table* const table = Dense("told", 1);
+  const float one = 1;
+  std::atomic<int> told = -1;
+  const auto tell = [](void* context, leeway_code code, const char* message) {
+    EXPECT_STREQ(message, "");
+    *static_cast<std::atomic<int>*>(context) = code;
+  };
+  ASSERT_C_OK(leeway_push(table, LEEWAY_FLOAT32, &one, 1, nullptr, &ticket_));
+  EXPECT_C_OK(leeway_when_done(worker_, ticket_, tell, &told));
+  while (told < 0) std::this_thread::yield();
+  EXPECT_EQ(told, LEEWAY_OK);
+  EXPECT_EQ(CodeOf(leeway_when_done(worker_, ticket_, nullptr, nullptr)), LEEWAY_INVALID_ARGUMENT);
+  EXPECT_EQ(CodeOf(leeway_when_done(worker_, nullptr, tell, &told)), LEEWAY_INVALID_ARGUMENT);
+  leeway_ticket_free(std::exchange(ticket_, nullptr));
+  leeway_table_free(table);
 }
 
 TEST_F(CTest, DenseTablesArePushedAndPulled) {
@@ -353,7 +391,7 @@ TEST_F(CTest, ErrorsHaveACodeAndTheMessageOfTheStatus) {
   leeway_spec* const empty = leeway_spec_dense(nullptr, LEEWAY_FLOAT32, shape, 1);
   EXPECT_EQ(CodeOf(leeway_create_table(worker_, empty, &table)), LEEWAY_INVALID_ARGUMENT);
   leeway_spec_free(empty);
-  EXPECT_C_OK(leeway_leave(worker_));
+  EXPECT_C_OK(leeway_leave(worker_, 0));
   EXPECT_EQ(CodeOf(leeway_clock(worker_)), LEEWAY_FAILED_PRECONDITION);
   EXPECT_EQ(Ended(leeway_push(table, LEEWAY_FLOAT32, values, 4, nullptr, &ticket_)).first,
             LEEWAY_FAILED_PRECONDITION);
@@ -389,7 +427,7 @@ TEST_F(CTest, NullPointersAreInvalidArguments) {
       leeway_connect(&nameless, 1, &worker),
       leeway_connect(&valueless, 1, &worker),
       leeway_connect(nullptr, 0, nullptr),
-      leeway_leave(nullptr),
+      leeway_leave(nullptr, 0),
       leeway_clock(nullptr),
       leeway_barrier(nullptr, LEEWAY_ALL, "", 0),
       leeway_stats(nullptr, &text),

@@ -2,6 +2,7 @@
 #ifndef LEEWAY_WORKER_C_HANDLES_H_
 #define LEEWAY_WORKER_C_HANDLES_H_
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -100,6 +102,19 @@ template <class... More>
 absl::Status CheckArrays(absl::string_view name, const void* array, std::uint64_t elements,
                          const More&... more) {
   return array == nullptr && elements > 0 ? Missing(name) : CheckArrays(more...);
+}
+
+// A structure that the caller fills. One of a program built with an older header has fewer fields,
+// one with a newer header more.
+template <class T>
+absl::StatusOr<T> Known(absl::string_view name, const T* given) {
+  T known = {};
+  if (given->struct_bytes < sizeof(std::size_t)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, "::struct_bytes is ", given->struct_bytes, ": set it to its size"));
+  }
+  std::memcpy(&known, given, std::min(given->struct_bytes, sizeof(known)));
+  return known;
 }
 
 inline absl::Status CheckSettings(const leeway_setting* settings, std::size_t count) {

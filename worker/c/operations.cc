@@ -1,6 +1,7 @@
 // Operations in C: pushes, pulls, tickets.
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <span>
 #include <utility>
@@ -13,31 +14,30 @@ using leeway::Options;
 using leeway::c::CheckArrays;
 using leeway::c::CheckNotNull;
 using leeway::c::Guarded;
+using leeway::c::Known;
 using leeway::c::Missing;
 using leeway::c::PulledRowsOf;
 using leeway::c::TimeoutOf;
 
 namespace {
 
+using Done = void (*)(void* context, leeway_code code, const char* message);
+
+std::function<void(const absl::Status&)> CallbackOf(Done done, void* context) {
+  return [done, context](const absl::Status& status) {
+    done(context, static_cast<leeway_code>(status.code()), std::string(status.message()).c_str());
+  };
+}
+
 absl::StatusOr<Options> OptionsOf(const leeway_options* given) {
   Options options;
   if (given == nullptr) return options;
-  // A program built with an older header has fewer fields, one with a newer one more.
-  leeway_options known = {};
-  if (given->struct_bytes < sizeof(std::size_t)) {
-    return absl::InvalidArgumentError(absl::StrCat("leeway_options::struct_bytes is ",
-                                                   given->struct_bytes, ": set it to its size"));
-  }
-  std::memcpy(&known, given, std::min(given->struct_bytes, sizeof(known)));
+  LEEWAY_ASSIGN_OR_RETURN(const leeway_options known, Known("leeway_options", given));
   options.timeout = TimeoutOf(known.timeout_s);
   if (known.learning_rate != nullptr) options.learning_rate = *known.learning_rate;
   options.priority = known.priority;
   options.copy = known.copy != 0;
-  if (known.done != nullptr) {
-    options.done = [done = known.done, context = known.context](const absl::Status& status) {
-      done(context, static_cast<leeway_code>(status.code()), std::string(status.message()).c_str());
-    };
-  }
+  if (known.done != nullptr) options.done = CallbackOf(known.done, known.context);
   return options;
 }
 
@@ -214,6 +214,15 @@ leeway_error* leeway_wait_all(leeway_worker* worker, const leeway_ticket* const*
 int leeway_done(const leeway_worker* worker, const leeway_ticket* ticket) {
   if (worker == nullptr || ticket == nullptr) return 1;
   return worker->worker->Done(ticket->ticket) ? 1 : 0;
+}
+leeway_error* leeway_when_done(leeway_worker* worker, const leeway_ticket* ticket,
+                               void (*done)(void*, leeway_code, const char*), void* context) {
+  return Guarded([&]() -> absl::Status {
+    if (done == nullptr) return absl::InvalidArgumentError("done is a null pointer");
+    LEEWAY_RETURN_IF_ERROR(CheckNotNull("worker", worker, "ticket", ticket));
+    worker->worker->WhenDone(ticket->ticket, CallbackOf(done, context));
+    return absl::OkStatus();
+  });
 }
 void leeway_ticket_free(leeway_ticket* ticket) { delete ticket; }
 leeway_error* leeway_get_info(const leeway_worker* worker, const leeway_ticket* ticket,

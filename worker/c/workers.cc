@@ -3,9 +3,11 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "nlohmann/json.hpp"
 #include "runtime/base/status_macros.h"
+#include "runtime/config/config_names.h"
 #include "worker/c/handles.h"
 
 using leeway::c::CheckArrays;
@@ -13,6 +15,7 @@ using leeway::c::CheckNotNull;
 using leeway::c::CheckSettings;
 using leeway::c::CopyOut;
 using leeway::c::Guarded;
+using leeway::c::Known;
 using leeway::c::Missing;
 using leeway::c::TextOrNone;
 using leeway::c::TimeoutOf;
@@ -44,14 +47,26 @@ uint32_t leeway_c_version(void) { return LEEWAY_C_VERSION; }
 const char* leeway_version(void) { return LEEWAY_VERSION; }
 
 leeway_error* leeway_connect(const leeway_setting* settings, size_t count, leeway_worker** worker) {
+  return leeway_connect_with(settings, count, nullptr, worker);
+}
+leeway_error* leeway_connect_with(const leeway_setting* settings, size_t count,
+                                  const leeway_hooks* hooks, leeway_worker** worker) {
   return Guarded([&]() -> absl::Status {
     LEEWAY_RETURN_IF_ERROR(CheckNotNull("worker", worker));
     LEEWAY_RETURN_IF_ERROR(CheckSettings(settings, count));
     std::map<std::string, std::string> given;
     for (size_t i = 0; i < count; ++i) {
       given[settings[i].name] = settings[i].value;
+      const std::vector<std::string> unknown = leeway::runtime::UnknownSettings({settings[i].name});
+      if (!unknown.empty()) return absl::InvalidArgumentError(unknown[0]);
     }
-    LEEWAY_ASSIGN_OR_RETURN(const leeway::Config config, leeway::Config::From(LookupIn(given)));
+    LEEWAY_ASSIGN_OR_RETURN(leeway::Config config, leeway::Config::From(LookupIn(given)));
+    if (hooks != nullptr) {
+      LEEWAY_ASSIGN_OR_RETURN(const leeway_hooks known, Known("leeway_hooks", hooks));
+      if (known.interrupted != nullptr) {
+        config.interrupted = [known] { return known.interrupted(known.context) != 0; };
+      }
+    }
     LEEWAY_ASSIGN_OR_RETURN(std::unique_ptr<leeway::Worker> connected,
                             leeway::Worker::Connect(config));
     *worker = new leeway_worker{std::move(connected)};
@@ -59,8 +74,10 @@ leeway_error* leeway_connect(const leeway_setting* settings, size_t count, leewa
   });
 }
 void leeway_worker_free(leeway_worker* worker) { delete worker; }
-leeway_error* leeway_leave(leeway_worker* worker) {
-  return Guarded([&] { return worker == nullptr ? Missing("worker") : worker->worker->Leave(); });
+leeway_error* leeway_leave(leeway_worker* worker, double timeout_s) {
+  return Guarded([&] {
+    return worker == nullptr ? Missing("worker") : worker->worker->Leave(TimeoutOf(timeout_s));
+  });
 }
 uint32_t leeway_rank(const leeway_worker* worker) {
   return worker == nullptr ? 0 : worker->worker->rank();

@@ -29,9 +29,10 @@ class Driver {
   virtual void DoLocked(absl::FunctionRef<void()> f) = 0;
 
   // Has the loop run until `done` holds, which is called under the lock. Something on the loop must
-  // make it hold: there is no deadline here. False at once from within a callback, which would wait
-  // for itself.
-  virtual bool WaitUntil(absl::FunctionRef<bool()> done) = 0;
+  // make it hold: there is no deadline here. kInCallback at once from within a callback, which
+  // would wait for itself. kInterrupted: Config::interrupted has ended the wait.
+  enum class Waited { kDone, kInCallback, kInterrupted };
+  virtual Waited WaitUntil(absl::FunctionRef<bool()> done) = 0;
 
   // Under the lock: has a thread that is in one of these calls run `callback` without the lock, in
   // the order of these calls. It may use Do.

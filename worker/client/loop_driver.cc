@@ -13,6 +13,10 @@ constexpr absl::Duration kIdle = absl::Milliseconds(1);
 // Calls of DoOneOfMany run what is ready once in so many.
 constexpr int kCallsATurn = 32;
 
+// How often a thread that waits asks whether it is to go on: a person who interrupts a program sees
+// no delay.
+constexpr absl::Duration kAskInterval = absl::Milliseconds(100);
+
 // The drivers whose callbacks this thread is running, the innermost first: a callback may use
 // another worker, whose callbacks then run within it.
 struct Running {
@@ -23,8 +27,9 @@ thread_local const Running* running = nullptr;
 
 }  // namespace
 
-LoopDriver::LoopDriver(std::uint64_t seed, absl::Duration busy_poll)
-    : loop_(seed, busy_poll), helper_([this] { Help(); }) {}
+LoopDriver::LoopDriver(std::uint64_t seed, absl::Duration busy_poll,
+                       std::function<bool()> interrupted)
+    : interrupted_(std::move(interrupted)), loop_(seed, busy_poll), helper_([this] { Help(); }) {}
 
 LoopDriver::~LoopDriver() { Stop(); }
 
@@ -108,8 +113,8 @@ void LoopDriver::WakeOthers() {
   }
 }
 
-void LoopDriver::Sleep(Lock& lock) {
-  const runtime::RealLoop::WaitSet set = loop_.PrepareWait(absl::InfiniteFuture());
+void LoopDriver::Sleep(Lock& lock, absl::Time until) {
+  const runtime::RealLoop::WaitSet set = loop_.PrepareWait(until);
   sleep_until_ = set.until;
   ++sleepers_;
   lock.unlock();
@@ -120,14 +125,30 @@ void LoopDriver::Sleep(Lock& lock) {
   if (sleepers_ > 0) loop_.Wake();
 }
 
-bool LoopDriver::WaitUntil(absl::FunctionRef<bool()> done) {
-  if (InCallback()) return false;
+// Asks without the lock, when it is time to.
+bool LoopDriver::Interrupted(Lock& lock, absl::Time* ask_at) {
+  if (interrupted_ == nullptr || loop_.Now() < *ask_at) return false;
+  lock.unlock();
+  const bool interrupted = interrupted_();
+  lock.lock();
+  *ask_at = loop_.Now() + kAskInterval;
+  return interrupted;
+}
+
+LoopDriver::Waited LoopDriver::WaitUntil(absl::FunctionRef<bool()> done) {
+  if (InCallback()) return Waited::kInCallback;
   Lock lock(mutex_);
   Turn(lock);
-  while (!done()) {
+  absl::Time ask_at = interrupted_ == nullptr ? absl::InfiniteFuture() : loop_.Now() + kAskInterval;
+  bool interrupted = false;
+  while (!done() && !(interrupted = Interrupted(lock, &ask_at))) {
     if (driving_ != &lock && driver_ == Driver::kUser && !calling_back_) {
       ++waiting_;
-      turn_.wait(lock);
+      if (interrupted_ == nullptr) {
+        turn_.wait(lock);
+      } else {
+        turn_.wait_for(lock, absl::ToChronoNanoseconds(kAskInterval));
+      }
       --waiting_;
       continue;
     }
@@ -138,7 +159,7 @@ bool LoopDriver::WaitUntil(absl::FunctionRef<bool()> done) {
       driving_ = &lock;
       calling_back_ = false;
     }
-    Sleep(lock);
+    Sleep(lock, ask_at);
     Turn(lock);
   }
   if (driving_ == &lock) {
@@ -148,7 +169,7 @@ bool LoopDriver::WaitUntil(absl::FunctionRef<bool()> done) {
   // The next thread drives, or passes it on here if what it waits for holds.
   if (driver_ == Driver::kNobody && waiting_ > 0) turn_.notify_one();
   last_driven_ = loop_.Now();
-  return true;
+  return interrupted ? Waited::kInterrupted : Waited::kDone;
 }
 
 void LoopDriver::Help() {
@@ -163,7 +184,7 @@ void LoopDriver::Help() {
     driver_ = Driver::kHelper;
     Turn(lock);
     if (driver_ != Driver::kHelper || stop_) continue;
-    Sleep(lock);
+    Sleep(lock, absl::InfiniteFuture());
     if (driver_ != Driver::kHelper) continue;
     Turn(lock);
     if (driver_ == Driver::kHelper) driver_ = Driver::kNobody;

@@ -10,6 +10,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -24,8 +25,9 @@ namespace leeway::worker {
 
 class LoopDriver final : public Driver {
  public:
-  // `busy_poll`: how long a thread polls before it blocks.
-  explicit LoopDriver(std::uint64_t seed, absl::Duration busy_poll = absl::Microseconds(100));
+  // `busy_poll`: how long a thread polls before it blocks. `interrupted`: Config::interrupted.
+  explicit LoopDriver(std::uint64_t seed, absl::Duration busy_poll = absl::Microseconds(100),
+                      std::function<bool()> interrupted = nullptr);
   ~LoopDriver() override;  // Stop
   LoopDriver(const LoopDriver&) = delete;
   LoopDriver& operator=(const LoopDriver&) = delete;
@@ -34,7 +36,7 @@ class LoopDriver final : public Driver {
   void Do(absl::FunctionRef<void()> f) override;
   void DoOneOfMany(absl::FunctionRef<void()> f) override;
   void DoLocked(absl::FunctionRef<void()> f) override;
-  bool WaitUntil(absl::FunctionRef<bool()> done) override;
+  Waited WaitUntil(absl::FunctionRef<bool()> done) override;
   void CallUnlocked(runtime::Task callback) override;
   void Notify() override { notified_ = true; }
   // Ends the helper thread.
@@ -49,9 +51,11 @@ class LoopDriver final : public Driver {
 
   void Turn(Lock& lock);
   void WakeOthers();
-  void Sleep(Lock& lock);
+  void Sleep(Lock& lock, absl::Time until);
+  bool Interrupted(Lock& lock, absl::Time* ask_at);
   void Help();
 
+  const std::function<bool()> interrupted_;
   std::mutex mutex_;
   runtime::RealLoop loop_;
   Driver driver_ = Driver::kNobody;

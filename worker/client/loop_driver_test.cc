@@ -35,7 +35,7 @@ TEST_F(LoopDriverTest, ACallbackIsInAllDriversWhoseCallbacksItRunsIn) {
       other.Do([&] {
         other.CallUnlocked([&] {
           inner = driver_.InCallback() && other.InCallback();
-          waited = driver_.WaitUntil([] { return true; });
+          waited = driver_.WaitUntil([] { return true; }) == Driver::Waited::kDone;
         });
       });
       outer = driver_.InCallback() && !other.InCallback();
@@ -54,7 +54,7 @@ TEST_F(LoopDriverTest, AWaitingThreadDrives) {
     done = true;
     driver = std::this_thread::get_id();
   });
-  EXPECT_TRUE(driver_.WaitUntil([&] { return done; }));
+  EXPECT_EQ(driver_.WaitUntil([&] { return done; }), Driver::Waited::kDone);
   EXPECT_EQ(driver, std::this_thread::get_id());
 }
 
@@ -64,14 +64,16 @@ TEST_F(LoopDriverTest, AThreadThatComesToWaitDrivesWhileTheDrivingOneRunsACallba
     driver_.CallUnlocked([&] {
       // Longer than a thread takes to begin: it must drive, and not find that the time has come.
       Later(absl::Milliseconds(100), [&] { second = true; });
-      std::thread([&] { EXPECT_TRUE(driver_.WaitUntil([&] { return second; })); }).join();
+      std::thread([&] {
+        EXPECT_EQ(driver_.WaitUntil([&] { return second; }), Driver::Waited::kDone);
+      }).join();
       done = true;
     });
   });
-  EXPECT_TRUE(driver_.WaitUntil([&] { return done; }));
+  EXPECT_EQ(driver_.WaitUntil([&] { return done; }), Driver::Waited::kDone);
   bool third = false;
   Later(absl::Milliseconds(1), [&] { third = true; });
-  EXPECT_TRUE(driver_.WaitUntil([&] { return third; }));
+  EXPECT_EQ(driver_.WaitUntil([&] { return third; }), Driver::Waited::kDone);
 }
 
 TEST_F(LoopDriverTest, TheHelperDrivesWhenNoOtherThreadDoes) {
@@ -117,7 +119,7 @@ TEST_F(LoopDriverTest, ManyThreadsWaitAndSubmit) {
       for (int i = 0; i < kRounds; ++i) {
         bool done = false;  // under the lock
         Later(absl::Microseconds((t * 37 + i * 11) % 300), [&] { done = true; });
-        EXPECT_TRUE(driver_.WaitUntil([&] { return done; }));
+        EXPECT_EQ(driver_.WaitUntil([&] { return done; }), Driver::Waited::kDone);
       }
       ++finished;
     });
@@ -128,7 +130,8 @@ TEST_F(LoopDriverTest, ManyThreadsWaitAndSubmit) {
 
 TEST_F(LoopDriverTest, ANotificationReachesASleepingThread) {
   bool done = false;
-  std::thread waiter([&] { EXPECT_TRUE(driver_.WaitUntil([&] { return done; })); });
+  std::thread waiter(
+      [&] { EXPECT_EQ(driver_.WaitUntil([&] { return done; }), Driver::Waited::kDone); });
   driver_.Do([&] {
     done = true;
     driver_.Notify();
@@ -149,18 +152,38 @@ TEST_F(LoopDriverTest, CallbacksRunUnlockedAndMaySubmit) {
         });
       });
       EXPECT_EQ(called, 1) << "callbacks must not nest";
-      EXPECT_FALSE(driver_.WaitUntil([] { return false; })) << "it would wait for itself";
+      EXPECT_EQ(driver_.WaitUntil([] { return false; }), Driver::Waited::kInCallback)
+          << "it would wait for itself";
     });
   });
-  EXPECT_TRUE(driver_.WaitUntil([&] { return chained; }));
+  EXPECT_EQ(driver_.WaitUntil([&] { return chained; }), Driver::Waited::kDone);
   EXPECT_EQ(called, 2);
+}
+
+// Both threads, the one that drives and the one that waits for its turn, ask and are told.
+TEST(LoopDriverInterruptTest, EndsTheWaitsOfAllThreads) {
+  std::atomic<int> asked = 0;
+  std::atomic<bool> interrupt = false;
+  LoopDriver driver(1, absl::ZeroDuration(), [&] {
+    ++asked;
+    return interrupt.load();
+  });
+  const auto wait = [&] {
+    EXPECT_EQ(driver.WaitUntil([] { return false; }), Driver::Waited::kInterrupted);
+  };
+  std::thread first(wait), second(wait);
+  while (asked < 3) std::this_thread::yield();
+  interrupt = true;
+  first.join();
+  second.join();
+  EXPECT_EQ(driver.WaitUntil([] { return true; }), Driver::Waited::kDone);
 }
 
 TEST_F(LoopDriverTest, StopsWhileTheHelperSleeps) {
   driver_.Stop();
   bool done = false;
   Later(absl::Milliseconds(1), [&] { done = true; });
-  EXPECT_TRUE(driver_.WaitUntil([&] { return done; }));
+  EXPECT_EQ(driver_.WaitUntil([&] { return done; }), Driver::Waited::kDone);
 }
 
 }  // namespace

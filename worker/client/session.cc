@@ -51,6 +51,10 @@ absl::Status InCallback() {
       "an operation's callback must not wait: it runs on the thread that would be waited for");
 }
 
+absl::Status Interrupted() {
+  return absl::CancelledError("the wait was interrupted; what was waited for goes on");
+}
+
 // The ticket of an operation that fails at once.
 Ticket Failed(const absl::Status& why, const Options& options) {
   std::shared_ptr<Operation> operation = Operation::New();
@@ -78,7 +82,8 @@ Session::Session(const Config& config, World world)
       driver_(world_.driver != nullptr
                   ? std::move(world_.driver)
                   : std::make_unique<LoopDriver>(world_.host->Random(),
-                                                 absl::Microseconds(config.busy_poll_us))) {
+                                                 absl::Microseconds(config.busy_poll_us),
+                                                 config.interrupted)) {
   driver_->DoLocked([this] {
     core_ = std::make_unique<Core>(
         Core::Setup{.config = config_,
@@ -134,8 +139,20 @@ absl::StatusOr<T> Session::Ask(
       driver_->Notify();
     });
   });
-  if (!driver_->WaitUntil([&] { return answer->has_value(); })) return InCallback();
+  LEEWAY_RETURN_IF_ERROR(WaitUntil([&] { return answer->has_value(); }));
   return std::move(**answer);
+}
+
+absl::Status Session::WaitUntil(absl::FunctionRef<bool()> done) {
+  switch (driver_->WaitUntil(done)) {
+    case Driver::Waited::kDone:
+      return absl::OkStatus();
+    case Driver::Waited::kInCallback:
+      return InCallback();
+    case Driver::Waited::kInterrupted:
+      return Interrupted();
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Session::AskStatus(absl::FunctionRef<void(Core&, Core::Done)> start) {
@@ -168,15 +185,17 @@ Ticket Session::Submit(Access access, Options options) {
                           .priority = options.priority};
   Operation::Completion completion = [this](const std::shared_ptr<Operation>& operation) {
     operation->MarkDone(operation->result);
+    CallThoseWhoWait(operation);
     driver_->Notify();
   };
   if (options.done != nullptr) {
     completion = [this, done = std::move(options.done)](
                      const std::shared_ptr<Operation>& operation) mutable {
       // Waiters return only after the callback has run.
-      driver_->CallUnlocked([operation, done = std::move(done)] {
+      driver_->CallUnlocked([this, operation, done = std::move(done)] {
         done(operation->result);
         operation->MarkDone(operation->result);
+        driver_->DoLocked([&] { CallThoseWhoWait(operation); });
       });
     };
   }
@@ -203,9 +222,9 @@ absl::Status Session::Wait(std::span<const Ticket> tickets) {
   if (!all_done()) {
     const absl::Time start = driver_->loop()->Now();
     driver_->Do([&] { GiveUpThoseOfThisClock(tickets); });
-    const bool waited = driver_->WaitUntil(all_done);
+    const absl::Status waited = WaitUntil(all_done);
     CountWait(start);
-    if (!waited) return InCallback();
+    LEEWAY_RETURN_IF_ERROR(waited);
   }
   for (const Ticket& ticket : tickets) {
     if (ticket.operation() != nullptr) LEEWAY_RETURN_IF_ERROR(ticket.operation()->status());
@@ -234,6 +253,26 @@ bool Session::Done(const Ticket& ticket) {
   if (ticket.operation() == nullptr || ticket.operation()->done() || inherited()) return true;
   driver_->Do([] {});
   return ticket.operation()->done();
+}
+
+// Under the lock, once the operation is done.
+void Session::CallThoseWhoWait(const std::shared_ptr<Operation>& operation) {
+  for (auto& done : std::exchange(operation->when_done, {})) {
+    driver_->CallUnlocked([operation, done = std::move(done)] { done(operation->status()); });
+  }
+}
+
+void Session::WhenDone(const Ticket& ticket, std::function<void(const absl::Status&)> done) {
+  const std::shared_ptr<Operation>& operation = ticket.operation();
+  if (operation == nullptr) return done(absl::OkStatus());
+  bool now = inherited();
+  if (!now) {
+    driver_->Do([&] {
+      now = operation->done();
+      if (!now) operation->when_done.push_back(std::move(done));
+    });
+  }
+  if (now) done(operation->done() ? operation->status() : InChild());
 }
 
 absl::Status Session::Clock() {

@@ -58,6 +58,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Ticket Submit(Access access, Options options);
   absl::Status Wait(std::span<const Ticket> tickets);
   bool Done(const Ticket& ticket);
+  void WhenDone(const Ticket& ticket, std::function<void(const absl::Status&)> done);
 
   absl::Status Clock();
   std::uint64_t clock() const;
@@ -110,6 +111,8 @@ class Session : public std::enable_shared_from_this<Session> {
   absl::Duration CloseTimeout() const;
   void CloseLater();
   void GiveUpThoseOfThisClock(std::span<const Ticket> tickets);
+  absl::Status WaitUntil(absl::FunctionRef<bool()> done);
+  void CallThoseWhoWait(const std::shared_ptr<Operation>& operation);
   void CountWait(absl::Time since);
 
   const std::uint64_t forks_ = runtime::ForkCount();

@@ -146,6 +146,34 @@ TEST_F(SessionTest, ACallbackRunsBeforeItsWaitReturnsAndMaySubmit) {
   end.get_future().wait();  // no thread waits within the library: its helper drives
 }
 
+TEST_F(SessionTest, TellsOthersWhenATicketIsDone) {
+  Connect();
+  const Table table = Open(TableSpec::Dense("w", {8}));
+  const std::vector<float> ones(8, 1);
+  std::atomic<int> told = 0;
+  Options options;
+  options.done = [&](const absl::Status&) { EXPECT_EQ(told, 0); };
+  for (const Options& with : {Options{}, options}) {
+    told = 0;
+    const Ticket push = table.Push(std::span<const float>(ones), with);
+    worker_->WhenDone(push, [&](const absl::Status& status) {
+      EXPECT_TRUE(status.ok()) << status;
+      EXPECT_TRUE(worker_->Done(push));
+      EXPECT_FALSE(worker_->Wait(table.Push(std::span<const float>())).ok()) << "no waiting here";
+      ++told;
+    });
+    EXPECT_TRUE(worker_->Wait(push).ok());
+    while (told == 0) std::this_thread::yield();
+    worker_->WhenDone(push, [&](const absl::Status&) { ++told; });
+    EXPECT_EQ(told, 2) << "at once";
+  }
+  worker_->WhenDone(table.Push(std::span<const float>()), [&](const absl::Status& status) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    ++told;
+  });
+  EXPECT_EQ(told, 3);
+}
+
 TEST_F(SessionTest, WaitingForABspPushPullBeforeItsClockEndsEndsIt) {
   Connect();
   const Table table = Open(TableSpec::Dense("w", {16}));

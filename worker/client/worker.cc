@@ -179,6 +179,9 @@ absl::Status Worker::Wait(std::span<const Ticket> tickets) {
   return client_->session()->Wait(tickets);
 }
 bool Worker::Done(const Ticket& ticket) const { return client_->session()->Done(ticket); }
+void Worker::WhenDone(const Ticket& ticket, std::function<void(const absl::Status&)> done) {
+  client_->session()->WhenDone(ticket, std::move(done));
+}
 
 absl::StatusOr<PullInfo> Worker::Info(const Ticket& ticket) const {
   const worker::Operation* const operation = ticket.operation().get();
@@ -226,8 +229,8 @@ absl::Status Worker::LoadResiduals(absl::string_view directory, std::optional<st
   return client_->session()->LoadResiduals(std::string(directory), rank);
 }
 
-absl::Status Worker::Leave() {
-  return client_->session()->Leave(client_->session()->request_timeout());
+absl::Status Worker::Leave(std::optional<absl::Duration> timeout) {
+  return client_->session()->Leave(timeout.value_or(client_->session()->request_timeout()));
 }
 
 WorkerStats Worker::stats() const { return client_->session()->stats(); }

@@ -8,11 +8,13 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
@@ -93,6 +95,8 @@ class Operation {
   std::unique_ptr<PullSink> sink;
   UserMemoryHold memory;
   Completion completion;
+  // Called without the lock once it is done. Under the lock of the session's driver.
+  std::vector<std::function<void(const absl::Status&)>> when_done;
 
  private:
   std::atomic<bool> done_ = false;

@@ -55,14 +55,14 @@ void SimDriver::Do(absl::FunctionRef<void()> f) {
   RunCallbacks();
 }
 
-bool SimDriver::WaitUntil(absl::FunctionRef<bool()> done) {
-  if (in_callback_) return false;
+SimDriver::Waited SimDriver::WaitUntil(absl::FunctionRef<bool()> done) {
+  if (in_callback_) return Waited::kInCallback;
   RunCallbacks();
   while (!done()) {
     thread_->Block();
     RunCallbacks();
   }
-  return true;
+  return Waited::kDone;
 }
 
 void SimDriver::CallUnlocked(runtime::Task callback) {

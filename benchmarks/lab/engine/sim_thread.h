@@ -63,7 +63,7 @@ class SimDriver final : public worker::Driver {
   void Do(absl::FunctionRef<void()> f) override;
   void DoOneOfMany(absl::FunctionRef<void()> f) override { Do(f); }
   void DoLocked(absl::FunctionRef<void()> f) override { f(); }
-  bool WaitUntil(absl::FunctionRef<bool()> done) override;
+  Waited WaitUntil(absl::FunctionRef<bool()> done) override;
   void CallUnlocked(runtime::Task callback) override;
   void Notify() override { thread_->Unblock(); }
   void Stop() override {}

@@ -1,0 +1,56 @@
+"""Writes the C source of leeway._c, the extension module by which Python calls leeway/c.h.
+
+    binding.py HEADER OUTPUT
+
+The header itself is the description of the interface: a function added there can be called from Python
+without further work. cffi is chosen because it reads C declarations, calls C in about 0.2 µs, releases
+the interpreter's lock (GIL) during each call, and makes one module for all versions of Python (abi3).
+"""
+
+import re
+import sys
+
+import cffi
+
+# A signal is for the main thread: only there does a waiting call ask Python whether to go on. While other
+# threads wait, they never take the interpreter's lock, so that they cannot stand in the way of its end.
+CODE = """
+#include <pthread.h>
+#include <leeway/c.h>
+
+static pthread_t leeway_main_thread;
+static void leeway_set_main_thread(void) { leeway_main_thread = pthread_self(); }
+
+static int leeway_python_interrupted(void*);
+static int leeway_interrupted(void* context) {
+  return pthread_equal(pthread_self(), leeway_main_thread) ? leeway_python_interrupted(context) : 0;
+}
+static leeway_hooks leeway_python_hooks = {sizeof(leeway_hooks), leeway_interrupted, NULL};
+"""
+
+DECLARATIONS = """
+void leeway_set_main_thread(void);
+static leeway_hooks leeway_python_hooks;
+extern "Python" int leeway_python_interrupted(void*);
+extern "Python" void leeway_python_done(void*, leeway_code, const char*);
+"""
+
+
+def declarations(header):
+    """The header as cffi reads it: without directives of the preprocessor."""
+    text = re.sub(r"#ifdef __cplusplus.*?#endif", "", header, flags=re.S)
+    text = re.sub(r"//[^\n]*", "", text)
+    return re.sub(r"^#[^\n]*", "", text, flags=re.M)
+
+
+def main():
+    header, output = sys.argv[1:]
+    ffi = cffi.FFI()
+    with open(header, encoding="utf-8") as file:
+        ffi.cdef(declarations(file.read()) + DECLARATIONS)
+    ffi.set_source("leeway._c", CODE)
+    ffi.emit_c_code(output)
+
+
+if __name__ == "__main__":
+    main()
