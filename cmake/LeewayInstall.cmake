@@ -37,7 +37,7 @@ function(_leeway_closure parts_out needs_out)
 endfunction()
 
 add_library(leeway::server ALIAS leeway_ps)
-_leeway_closure(leeway_parts leeway_needs leeway_worker leeway_worker_c leeway_ps)
+_leeway_closure(leeway_parts leeway_needs leeway_worker leeway_worker_c leeway_ps leeway_ps_c)
 
 # One archive, for programs that are to need no library of Leeway at run time.
 set(archive "${CMAKE_BINARY_DIR}/libleeway.a")

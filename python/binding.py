@@ -33,6 +33,19 @@ void leeway_set_main_thread(void);
 static leeway_hooks leeway_python_hooks;
 extern "Python" int leeway_python_interrupted(void*);
 extern "Python" void leeway_python_done(void*, leeway_code, const char*);
+extern "Python" void leeway_python_release(void*);
+extern "Python" leeway_error* leeway_python_make_updater(void*, const leeway_parameter*, size_t,
+                                                         leeway_updater*);
+extern "Python" void leeway_python_update(void*, const leeway_run*);
+extern "Python" leeway_error* leeway_python_handle(void*, const leeway_caller*, const void*, size_t,
+                                                   leeway_answer*);
+extern "Python" leeway_error* leeway_python_make_codec(void*, const leeway_option*, size_t,
+                                                       leeway_codec*);
+extern "Python" uint64_t leeway_python_encoded_bytes_max(void*, const leeway_codec_shape*);
+extern "Python" leeway_error* leeway_python_encode(void*, const void*, const leeway_codec_shape*,
+                                                   uint64_t, uint64_t, void*, uint64_t*);
+extern "Python" leeway_error* leeway_python_decode(void*, const void*, uint64_t,
+                                                   const leeway_codec_shape*, void*);
 """
 
 

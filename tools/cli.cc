@@ -161,6 +161,9 @@ void AddLaunch(CLI::App* app, LaunchCommand* command, Action* action) {
       "launch", "run a whole cluster on this machine: leeway launch [OPTIONS] -- PROGRAM ARGS...");
   launch->add_option("-s,--servers", command->servers, "servers to start")->capture_default_str();
   launch->add_option("-w,--workers", command->workers, "workers to start")->capture_default_str();
+  launch->add_option("--server-program", command->server_program,
+                     "program to run as servers, one with updaters and handlers of your own "
+                     "(leeway/server.h) [leeway server]");
   launch->add_option("--scheduler", command->scheduler,
                      "address that the scheduler listens at, host:port [a free port]");
   launch

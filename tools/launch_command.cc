@@ -73,6 +73,7 @@ int RunLaunchCommand(const LaunchCommand& command) {
   cluster.workers = command.workers;
   cluster.scheduler = command.scheduler;
   cluster.leeway = launch::OwnProgram();
+  cluster.server_program = command.server_program;
   cluster.program = command.program;
   absl::StatusOr<std::vector<launch::ProcessSpec>> processes = launch::PlanCluster(cluster);
   if (!processes.ok()) return Complain(processes.status());

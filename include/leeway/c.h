@@ -71,6 +71,8 @@ typedef enum leeway_code {
 leeway_code leeway_error_code(const leeway_error* error);     // NULL: LEEWAY_OK
 const char* leeway_error_message(const leeway_error* error);  // lives as long as the error
 void leeway_error_free(leeway_error* error);
+// For functions of the caller's own that the library calls. LEEWAY_OK: NULL.
+leeway_error* leeway_error_new(leeway_code code, const char* message);
 
 void leeway_free(void* text);
 uint32_t leeway_c_version(void);   // LEEWAY_C_VERSION of the library
@@ -277,6 +279,101 @@ leeway_error* leeway_save_residuals(leeway_worker* worker, const char* directory
 // `rank`: NULL: this worker's.
 leeway_error* leeway_load_residuals(leeway_worker* worker, const char* directory,
                                     const uint32_t* rank);
+
+// ---- servers: leeway/server.h, leeway/updater.h and leeway/codec.h ----
+//
+// The library calls functions of the caller's from threads of its own. A `release` is called once
+// when nothing needs its context any more; NULL: there is nothing to do.
+
+// Runs a server until the cluster ends or a signal ends it (RunServer).
+leeway_error* leeway_run_server(const leeway_setting* settings, size_t count);
+
+// One run of elements to update in place (UpdateRun).
+typedef struct leeway_run {
+  size_t struct_bytes;
+  leeway_dtype dtype;  // float32, float64, int32 or int64
+  void* value;
+  const void* gradient;
+  void* const* state;  // [state_slots], each [size]
+  size_t state_slots;
+  uint64_t size;
+  uint64_t step;
+  double learning_rate;
+} leeway_run;
+
+typedef struct leeway_updater {
+  size_t struct_bytes;          // sizeof(leeway_updater)
+  unsigned dtypes;              // 1 << LEEWAY_FLOAT32 | …: the tables that it can update
+  size_t state_slots;           // values kept for each element
+  const double* initial_state;  // [state_slots]; NULL: zeros. Read when `make` has returned
+  int last_counts;              // not 0: of several pushes the last counts; 0: they add up
+  void (*update)(void* context, const leeway_run* run);
+  void (*release)(void* context);
+  void* context;
+} leeway_updater;
+
+typedef struct leeway_parameter {
+  const char* name;
+  double value;
+} leeway_parameter;
+
+// RegisterUpdater. `make` describes an updater for a table with these parameters, or returns what
+// is wrong with them; it may be called on any thread.
+typedef leeway_error* (*leeway_make_updater)(void* context, const leeway_parameter* parameters,
+                                             size_t count, leeway_updater* updater);
+leeway_error* leeway_register_updater(const char* name, leeway_make_updater make, void* context);
+
+typedef struct leeway_caller {
+  size_t struct_bytes;
+  uint32_t worker_rank;
+  uint32_t server_rank;
+  uint32_t thread;
+} leeway_caller;
+typedef struct leeway_answer leeway_answer;
+
+// RegisterHandler. The handler says its answer by leeway_answer_set (nothing: an empty one), or
+// returns an error, which travels to the caller.
+typedef leeway_error* (*leeway_handler)(void* context, const leeway_caller* caller,
+                                        const void* request, size_t request_bytes,
+                                        leeway_answer* answer);
+leeway_error* leeway_register_handler(const char* name, leeway_handler handler, void* context);
+leeway_error* leeway_answer_set(leeway_answer* answer, const void* bytes, size_t size);
+
+// CodecShape.
+typedef struct leeway_codec_shape {
+  size_t struct_bytes;
+  leeway_dtype dtype;
+  uint64_t elements;
+  uint64_t columns;
+  int separate_rows;
+} leeway_codec_shape;
+
+typedef struct leeway_codec {
+  size_t struct_bytes;  // sizeof(leeway_codec)
+  unsigned dtypes;      // 1 << LEEWAY_FLOAT32 | …: of the tables that it can encode
+  int lossless;
+  int contracts;  // Codec::contracts, without which there is no error feedback
+  uint64_t (*encoded_bytes_max)(void* context, const leeway_codec_shape* shape);
+  // Writes to `out`, which has encoded_bytes_max bytes, and sets `written`.
+  leeway_error* (*encode)(void* context, const void* values, const leeway_codec_shape* shape,
+                          uint64_t seed, uint64_t step, void* out, uint64_t* written);
+  // `encoded` may hold anything.
+  leeway_error* (*decode)(void* context, const void* encoded, uint64_t bytes,
+                          const leeway_codec_shape* shape, void* values);
+  void (*release)(void* context);
+  void* context;
+} leeway_codec;
+
+typedef struct leeway_option {
+  const char* name;
+  const char* value;
+} leeway_option;
+
+// RegisterCodec, on workers and servers alike. `make` describes a codec with these options.
+typedef leeway_error* (*leeway_make_codec)(void* context, const leeway_option* options,
+                                           size_t count, leeway_codec* codec);
+leeway_error* leeway_register_codec(const char* name, uint32_t version, leeway_make_codec make,
+                                    void* context);
 
 #ifdef __cplusplus
 }

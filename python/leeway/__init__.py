@@ -34,6 +34,7 @@ from leeway.errors import (
     Unknown,
 )
 from leeway.launcher import launch
+from leeway.servers import Caller, codec, handler, serve, updater
 from leeway.tables import DenseTable, RaggedTable, SparseTable, Table
 from leeway.ticket import Info, Ticket, wait
 from leeway.updaters import FTRL, SGD, Adagrad, Adam, AdamW, Add, Assign, RMSprop, Updater
@@ -42,9 +43,10 @@ from leeway.worker import Worker, connect
 __version__: str = _ffi.string(_lib.leeway_version()).decode()
 
 __all__ = [
-    "ASP", "Aborted", "Adagrad", "Adam", "AdamW", "Add", "AlreadyExists", "Assign", "BSP", "Backup", "Cancelled",
+    "ASP", "Aborted", "Adagrad", "Adam", "AdamW", "Add", "AlreadyExists", "Assign", "BSP", "Backup", "Caller", "Cancelled",
     "Consistency", "DSSP", "DataLoss", "DeadlineExceeded", "DenseTable", "Error", "FTRL", "FailedPrecondition",
     "FedBuff", "Info", "Internal", "InvalidArgument", "NotFound", "OutOfRange", "PSP", "PermissionDenied",
     "RMSprop", "RaggedTable", "ResourceExhausted", "SGD", "SSP", "Softsync", "SparseTable", "Table", "Ticket",
-    "Unavailable", "Unimplemented", "Unknown", "Updater", "Worker", "connect", "launch", "wait",
+    "Unavailable", "Unimplemented", "Unknown", "Updater", "Worker", "codec", "connect", "handler", "launch", "serve",
+    "updater", "wait",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""A worker of leeway.launch: `python -m leeway._launched FOLDER`."""
+"""A worker or server of leeway.launch: `python -m leeway._launched FOLDER`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import types
 from pathlib import Path
 
 from leeway.launcher import pickler
+from leeway.servers import serve
 from leeway.worker import connect
 
 
@@ -25,22 +26,24 @@ def _load_main(path: str) -> None:
 def _child(folder: Path) -> None:
     given = pickle.loads((folder / "payload").read_bytes())
     sys.path[:] = given["path"]
-    rank = "?"
+    name = f"{os.environ['LEEWAY_ROLE']} {os.environ['LEEWAY_RANK']}"
     try:
         if given["main"] is not None:
             _load_main(given["main"])
-        fn, args = pickle.loads(given["payload"])
+        fn, args, setup = pickle.loads(given["payload"])
+        if setup is not None:
+            setup()
+        if name.startswith("server"):
+            return serve()
         with connect() as worker:
-            rank = str(worker.rank)
             result = pickler().dumps(fn(worker, *args))
     except BaseException:
-        text = f"worker {rank} has failed:\n{traceback.format_exc()}"
         partial = folder / f"error-{os.getpid()}"
-        partial.write_text(text)
+        partial.write_text(f"{name} has failed:\n{traceback.format_exc()}")
         with contextlib.suppress(FileExistsError):  # another was first
             os.link(partial, folder / "first")
         raise
-    (folder / f"result-{rank}").write_bytes(result)
+    (folder / f"result-{worker.rank}").write_bytes(result)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import shlex
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from leeway import errors
+from leeway._settings import environment_of
 
 
 class LaunchError(errors.Error):
@@ -52,6 +54,7 @@ def launch(
     *args: Any,
     servers: int = 1,
     workers: int = 1,
+    setup: Callable[[], object] | None = None,
     output: bool = True,
     **settings: Any,
 ) -> list[Any]:
@@ -62,6 +65,9 @@ def launch(
 
     Args:
         fn: a function that pickle can name, or with the package cloudpickle any: a notebook's, a lambda.
+        setup: called in every worker and server before it joins; registers what they need beyond the built-in
+            updaters, codecs and handlers (leeway.updater, leeway.codec, leeway.handler). Servers are
+            Python's then.
         settings: of the cluster, as connect has them: replication=2, server_threads=2, ...
 
     Raises:
@@ -75,7 +81,7 @@ def launch(
     with tempfile.TemporaryDirectory(prefix="leeway-launch-") as name:
         folder = Path(name)
         try:
-            payload = by.dumps((fn, args))
+            payload = by.dumps((fn, args, setup))
         except Exception as error:
             raise TypeError(f"{fn!r} or an argument cannot be sent to another process ({error})") from error
         main = None if by is not pickle else _main_file()
@@ -84,23 +90,29 @@ def launch(
                 "a function of a notebook or of an interactive session needs the package cloudpickle"
             )
         (folder / "payload").write_bytes(pickle.dumps({"path": sys.path, "main": main, "payload": payload}))
-        environment = dict(os.environ)
-        for key in list(environment):
-            if key.startswith(("LEEWAY_", "DMLC_")):  # of another cluster, which this process may belong to
-                del environment[key]
-        environment["LEEWAY_LOG"] = "warning"
-        for key, value in settings.items():
-            environment["LEEWAY_" + key.upper()] = str(int(value) if isinstance(value, bool) else value)
-        environment["PYTHONUNBUFFERED"] = "1"
-        environment["PYTHONPATH"] = os.pathsep.join(
-            [str(Path(__file__).parent.parent)] + [p for p in [environment.get("PYTHONPATH")] if p]
-        )
-        status, text = _run(
-            [command(), "launch", "--servers", str(servers), "--workers", str(workers), "--",
-             sys.executable, "-m", "leeway._launched", name],
-            environment, output,
-        )  # fmt: skip
+        child = [sys.executable, "-m", "leeway._launched", name]
+        arguments = [command(), "launch", "--servers", str(servers), "--workers", str(workers)]
+        if setup is not None:
+            program = folder / "server"
+            program.write_text(f"#!/bin/sh\nexec {shlex.join(child)}\n")
+            program.chmod(0o700)
+            arguments += ["--server-program", str(program)]
+        status, text = _run([*arguments, "--", *child], _environment(settings), output)
         return _results(folder, workers, status, text)
+
+
+def _environment(settings: dict[str, Any]) -> dict[str, str]:
+    """This process's environment without the place that it may have in another cluster."""
+    environment = {
+        key: value for key, value in os.environ.items() if not key.startswith(("LEEWAY_", "DMLC_"))
+    }
+    path = [str(Path(__file__).parent.parent), environment.get("PYTHONPATH", "")]
+    environment.update(
+        {"LEEWAY_LOG": "warning", **environment_of(settings)},
+        PYTHONUNBUFFERED="1",
+        PYTHONPATH=os.pathsep.join(filter(None, path)),
+    )
+    return environment
 
 
 def _run(arguments: list[str], environment: dict[str, str], output: bool) -> tuple[int, str]:

@@ -13,6 +13,7 @@ from typing import Any, Literal, overload
 
 from leeway import _arrays, errors
 from leeway._c import ffi, lib
+from leeway._settings import settings_of
 from leeway.tables import DenseTable, RaggedTable, SparseTable, Table, _seconds, _taken
 
 lib.leeway_set_main_thread()
@@ -40,10 +41,6 @@ def connect(**settings: Any) -> Worker:
     return Worker(**settings)
 
 
-def _text(value: Any) -> str:
-    return str(int(value)) if isinstance(value, bool) else str(value)
-
-
 class Worker:
     """A member of the cluster, which pushes and pulls. Any thread may use it.
 
@@ -54,21 +51,11 @@ class Worker:
     _c: Any = ffi.NULL
 
     def __init__(self, **settings: Any):
-        texts = {"LEEWAY_" + name.upper(): _text(value) for name, value in settings.items()}
-        if (
-            "LEEWAY_ROLE" not in texts
-            and not os.environ.get("LEEWAY_ROLE")
-            and not os.environ.get("DMLC_ROLE")
-        ):
-            texts["LEEWAY_ROLE"] = "worker"
-        kept = [
-            (ffi.new("char[]", name.encode()), ffi.new("char[]", text.encode()))
-            for name, text in texts.items()
-        ]
+        texts = settings_of(settings, role="worker")
         worker = ffi.new("leeway_worker **")
         error = lib.leeway_connect_with(
-            ffi.new("leeway_setting[]", kept),
-            len(kept),
+            ffi.new("leeway_setting[]", texts),
+            len(texts),
             ffi.addressof(lib, "leeway_python_hooks"),
             worker,
         )

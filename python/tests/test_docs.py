@@ -14,7 +14,7 @@ import pytest
 
 
 @pytest.mark.parametrize(
-    "module", ["worker", "tables", "ticket", "updaters", "consistency", "launcher", "errors"]
+    "module", ["servers", "worker", "tables", "ticket", "updaters", "consistency", "launcher", "errors"]
 )
 def test_examples_run(w, module):
     counts = w.table("counts", shape=4, consistency="asp")

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <string>
@@ -480,6 +481,159 @@ TEST_F(CTest, NullPointersAreInvalidArguments) {
   leeway_error_free(nullptr);
   leeway_free(nullptr);
   leeway_table_free(some);
+}
+
+// ---- servers: what a C program registers, used by this process's own cluster ----
+
+struct Halving {
+  double factor;
+};
+
+leeway_error* MakeHalving(void* context, const leeway_parameter* parameters, size_t count,
+                          leeway_updater* updater) {
+  if (count != 1 || std::strcmp(parameters[0].name, "factor") != 0) {
+    return leeway_error_new(LEEWAY_INVALID_ARGUMENT, "halving needs a factor");
+  }
+  ++*static_cast<int*>(context);
+  static constexpr double kInitial = 2;
+  updater->dtypes = 1u << LEEWAY_FLOAT32 | 1u << LEEWAY_INT64;
+  updater->state_slots = 1;
+  updater->initial_state = &kInitial;
+  updater->context = new Halving{parameters[0].value};
+  updater->update = [](void* halving, const leeway_run* run) {
+    const double factor = static_cast<Halving*>(halving)->factor;
+    for (uint64_t i = 0; i < run->size; ++i) {
+      if (run->dtype == LEEWAY_INT64) {
+        static_cast<int64_t*>(run->value)[i] += static_cast<const int64_t*>(run->gradient)[i];
+      } else {
+        float& state = static_cast<float*>(run->state[0])[i];
+        static_cast<float*>(run->value)[i] +=
+            static_cast<float>(factor) * state * static_cast<const float*>(run->gradient)[i];
+        state /= 2;
+      }
+    }
+  };
+  updater->release = [](void* halving) { delete static_cast<Halving*>(halving); };
+  return nullptr;
+}
+
+TEST_F(CTest, UpdatersAreRegistered) {
+  static int made = 0;
+  EXPECT_C_OK(leeway_register_updater("halving", MakeHalving, &made));
+  EXPECT_EQ(CodeOf(leeway_register_updater("halving", MakeHalving, &made)), LEEWAY_ALREADY_EXISTS);
+  EXPECT_EQ(CodeOf(leeway_register_updater("none", nullptr, &made)), LEEWAY_INVALID_ARGUMENT);
+  const std::uint64_t size = 2;
+  leeway_spec* const spec = leeway_spec_dense("halved", LEEWAY_FLOAT32, &size, 1);
+  EXPECT_C_OK(leeway_spec_set(spec, "consistency", "asp"));
+  EXPECT_C_OK(leeway_spec_set(spec, "updater", "halving"));
+  leeway_table* table = nullptr;
+  EXPECT_THAT(Taken(leeway_create_table(worker_, spec, &table)).second,
+              HasSubstr("needs a factor"));
+  EXPECT_C_OK(leeway_spec_set(spec, "updater", "halving:factor=3"));
+  table = Create(spec);
+  EXPECT_GT(made, 0);
+  const std::vector<float> ones = {1, -1};
+  std::vector<float> values(2);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(Ended(leeway_push(table, LEEWAY_FLOAT32, ones.data(), 2, nullptr, &ticket_)).first,
+              LEEWAY_OK);
+  }
+  EXPECT_EQ(Ended(leeway_pull(table, LEEWAY_FLOAT32, values.data(), 2, nullptr, &ticket_)).first,
+            LEEWAY_OK);
+  EXPECT_THAT(values, ElementsAre(9, -9));  // 3 · 2 + 3 · 1
+  leeway_table_free(table);
+}
+
+leeway_error* Reverse(void*, const leeway_caller* caller, const void* request, size_t bytes,
+                      leeway_answer* answer) {
+  if (bytes == 0) return leeway_error_new(LEEWAY_OUT_OF_RANGE, "nothing to reverse");
+  EXPECT_EQ(caller->struct_bytes, sizeof(*caller));
+  const char* const text = static_cast<const char*>(request);
+  const std::string reversed(std::make_reverse_iterator(text + bytes),
+                             std::make_reverse_iterator(text));
+  return leeway_answer_set(answer, reversed.data(), reversed.size());
+}
+
+TEST_F(CTest, HandlersAreRegistered) {
+  EXPECT_C_OK(leeway_register_handler("reverse", Reverse, nullptr));
+  EXPECT_EQ(CodeOf(leeway_register_handler("reverse", Reverse, nullptr)), LEEWAY_ALREADY_EXISTS);
+  EXPECT_EQ(CodeOf(leeway_register_handler("none", nullptr, nullptr)), LEEWAY_INVALID_ARGUMENT);
+  char* answer = nullptr;
+  size_t bytes = 0;
+  ASSERT_C_OK(leeway_call(worker_, 0, "reverse", "abc", 3, 10, &answer, &bytes));
+  EXPECT_EQ(bytes, 3u);
+  EXPECT_EQ(Text(answer), "cba");
+  EXPECT_EQ(Taken(leeway_call(worker_, 0, "reverse", nullptr, 0, 10, &answer, &bytes)),
+            std::pair(LEEWAY_OUT_OF_RANGE, std::string("nothing to reverse")));
+  EXPECT_EQ(CodeOf(leeway_answer_set(nullptr, "", 0)), LEEWAY_INVALID_ARGUMENT);
+}
+
+// Messages are the values' bytes, and one byte that says how many encodings there were.
+leeway_error* MakeCopying(void* context, const leeway_option*, size_t count, leeway_codec* codec) {
+  if (count > 0) return leeway_error_new(LEEWAY_INVALID_ARGUMENT, "copying has no options");
+  codec->dtypes = 1u << LEEWAY_FLOAT32;
+  codec->lossless = 1;
+  codec->contracts = 1;
+  codec->context = context;
+  codec->encoded_bytes_max = [](void*, const leeway_codec_shape* shape) {
+    return 4 * shape->elements + 1;
+  };
+  codec->encode = [](void* encodings, const void* values, const leeway_codec_shape* shape, uint64_t,
+                     uint64_t, void* out, uint64_t* written) -> leeway_error* {
+    ++*static_cast<std::atomic<int>*>(encodings);
+    std::memcpy(out, values, 4 * shape->elements);
+    static_cast<char*>(out)[4 * shape->elements] = 7;
+    *written = 4 * shape->elements + 1;
+    return nullptr;
+  };
+  codec->decode = [](void*, const void* encoded, uint64_t bytes, const leeway_codec_shape* shape,
+                     void* values) -> leeway_error* {
+    if (bytes != 4 * shape->elements + 1) {
+      return leeway_error_new(LEEWAY_INVALID_ARGUMENT, "not a message of copying");
+    }
+    std::memcpy(values, encoded, 4 * shape->elements);
+    return nullptr;
+  };
+  return nullptr;
+}
+
+TEST(CCodecTest, CodecsAreRegistered) {
+  static std::atomic<int> encodings = 0;
+  EXPECT_C_OK(leeway_register_codec("copying", 1, MakeCopying, &encodings));
+  EXPECT_EQ(Taken(leeway_register_codec("copying", 1, MakeCopying, &encodings)).first,
+            LEEWAY_ALREADY_EXISTS);
+  EXPECT_EQ(Taken(leeway_register_codec("none", 1, nullptr, nullptr)).first,
+            LEEWAY_INVALID_ARGUMENT);
+  LocalCluster::Setup setup;
+  setup.net = LocalCluster::Net::kTcp;
+  auto cluster = LocalCluster::Start(setup);
+  ASSERT_TRUE(cluster.ok()) << cluster.status();
+  const std::string address = (*cluster)->scheduler_address();
+  const leeway_setting settings[] = {
+      {"LEEWAY_ROLE", "worker"}, {"LEEWAY_SCHEDULER", address.c_str()}, {"LEEWAY_VAN", "tcp"}};
+  leeway_worker* worker = nullptr;
+  ASSERT_C_OK(leeway_connect(settings, std::size(settings), &worker));
+  const std::uint64_t size = 3;
+  leeway_spec* const spec = leeway_spec_dense("copied", LEEWAY_FLOAT32, &size, 1);
+  EXPECT_C_OK(leeway_spec_set(spec, "consistency", "asp"));
+  EXPECT_C_OK(leeway_spec_set(spec, "codec", "copying"));
+  leeway_table* table = nullptr;
+  ASSERT_C_OK(leeway_create_table(worker, spec, &table));
+  leeway_spec_free(spec);
+  const std::vector<float> pushed = {1, 2, 3};
+  std::vector<float> pulled(3);
+  leeway_ticket* ticket = nullptr;
+  ASSERT_C_OK(leeway_push(table, LEEWAY_FLOAT32, pushed.data(), 3, nullptr, &ticket));
+  EXPECT_C_OK(leeway_wait(worker, ticket));
+  leeway_ticket_free(ticket);
+  ASSERT_C_OK(leeway_pull(table, LEEWAY_FLOAT32, pulled.data(), 3, nullptr, &ticket));
+  EXPECT_C_OK(leeway_wait(worker, ticket));
+  leeway_ticket_free(ticket);
+  EXPECT_EQ(pulled, pushed);
+  EXPECT_GT(encodings, 0);
+  leeway_table_free(table);
+  leeway_worker_free(worker);
+  EXPECT_TRUE((*cluster)->Finish().ok());
 }
 
 }  // namespace

@@ -115,7 +115,9 @@ absl::StatusOr<std::vector<ProcessSpec>> PlanCluster(const ClusterSpec& cluster)
   };
   add("scheduler", "scheduler", {cluster.leeway, "scheduler"});
   for (std::uint32_t rank = 0; rank < cluster.servers; ++rank) {
-    add(absl::StrCat("server ", rank), "server", {cluster.leeway, "server"});
+    std::vector<std::string> server = {cluster.leeway, "server"};
+    if (!cluster.server_program.empty()) server = {cluster.server_program};
+    add(absl::StrCat("server ", rank), "server", std::move(server));
     processes.back().environment["LEEWAY_RANK"] = absl::StrCat(rank);
   }
   for (std::uint32_t rank = 0; rank < cluster.workers; ++rank) {

@@ -22,6 +22,7 @@ struct ClusterSpec {
   std::uint32_t workers = 1;
   std::string scheduler;             // "host:port"; empty: a free port of this machine
   std::string leeway;                // the `leeway` program, to run its `scheduler` and `server`
+  std::string server_program;        // instead of `leeway server`; empty: that
   std::vector<std::string> program;  // the workers' program, with its arguments
   std::map<std::string, std::string> environment;  // for every process, on top of our own
 };

@@ -84,6 +84,7 @@ struct LaunchCommand {
   std::uint32_t servers = 1;
   std::uint32_t workers = 1;
   std::string scheduler;
+  std::string server_program;
   std::string restart = "on-failure";  // or "never": of failed servers
   std::uint32_t restarts_max = 20;
   std::string log_dir;  // empty: the terminal only

@@ -1,18 +1,14 @@
 // Workers in C: what concerns the cluster, and no table.
-#include <map>
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "nlohmann/json.hpp"
 #include "runtime/base/status_macros.h"
-#include "runtime/config/config_names.h"
 #include "worker/c/handles.h"
 
 using leeway::c::CheckArrays;
 using leeway::c::CheckNotNull;
-using leeway::c::CheckSettings;
 using leeway::c::CopyOut;
 using leeway::c::Guarded;
 using leeway::c::Known;
@@ -20,29 +16,8 @@ using leeway::c::Missing;
 using leeway::c::TextOrNone;
 using leeway::c::TimeoutOf;
 
-namespace {
-
-// The value of a setting, which comes before the environment's.
-leeway::Config::Lookup LookupIn(const std::map<std::string, std::string>& settings) {
-  return [&settings](const std::string& name) -> std::optional<std::string> {
-    if (const auto found = settings.find(name); found != settings.end()) return found->second;
-    const char* const value = std::getenv(name.c_str());
-    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-  };
-}
-
-}  // namespace
-
 extern "C" {
 
-leeway_code leeway_error_code(const leeway_error* error) {
-  return error == nullptr ? LEEWAY_OK : error->code;
-}
-const char* leeway_error_message(const leeway_error* error) {
-  return error == nullptr ? "" : error->message.c_str();
-}
-void leeway_error_free(leeway_error* error) { delete error; }
-void leeway_free(void* text) { std::free(text); }
 uint32_t leeway_c_version(void) { return LEEWAY_C_VERSION; }
 const char* leeway_version(void) { return LEEWAY_VERSION; }
 
@@ -53,14 +28,7 @@ leeway_error* leeway_connect_with(const leeway_setting* settings, size_t count,
                                   const leeway_hooks* hooks, leeway_worker** worker) {
   return Guarded([&]() -> absl::Status {
     LEEWAY_RETURN_IF_ERROR(CheckNotNull("worker", worker));
-    LEEWAY_RETURN_IF_ERROR(CheckSettings(settings, count));
-    std::map<std::string, std::string> given;
-    for (size_t i = 0; i < count; ++i) {
-      given[settings[i].name] = settings[i].value;
-      const std::vector<std::string> unknown = leeway::runtime::UnknownSettings({settings[i].name});
-      if (!unknown.empty()) return absl::InvalidArgumentError(unknown[0]);
-    }
-    LEEWAY_ASSIGN_OR_RETURN(leeway::Config config, leeway::Config::From(LookupIn(given)));
+    LEEWAY_ASSIGN_OR_RETURN(leeway::Config config, leeway::c::ConfigOf(settings, count));
     if (hooks != nullptr) {
       LEEWAY_ASSIGN_OR_RETURN(const leeway_hooks known, Known("leeway_hooks", hooks));
       if (known.interrupted != nullptr) {
