@@ -61,9 +61,11 @@ function(_leeway_shared target name)
   set_target_properties(${target} PROPERTIES
     OUTPUT_NAME ${name} EXPORT_NAME ${name} LINK_DEPENDS "${symbols};${archive}")
   target_link_libraries(${target} PRIVATE "-Wl,--whole-archive,${archive},--no-whole-archive" ${leeway_needs})
-  target_link_options(${target} PRIVATE "LINKER:--version-script=${symbols}" "LINKER:--no-undefined")
-  if(LEEWAY_SANITIZE)  # what is installed has no sanitizers
+  target_link_options(${target} PRIVATE "LINKER:--version-script=${symbols}")
+  if(LEEWAY_SANITIZE)  # what is installed has no sanitizers; their functions are the program's
     set_target_properties(${target} leeway_archive PROPERTIES EXCLUDE_FROM_ALL TRUE)
+  else()
+    target_link_options(${target} PRIVATE "LINKER:--no-undefined")
   endif()
 endfunction()
 _leeway_shared(leeway_library leeway)

@@ -1,5 +1,9 @@
 """Updaters, codecs and handlers in Python, on servers in Python."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import leeway
 import numpy as np
 import pytest
@@ -119,3 +123,9 @@ def test_names_are_taken_once():
         leeway.codec("not a name!")(object)
     with pytest.raises(leeway.InvalidArgument, match="LEEWAY_SCHEDULER"):
         leeway.serve(schedular="x")
+
+
+def test_the_example_runs():
+    example = Path(__file__).parents[2] / "examples" / "python" / "own_server.py"
+    done = subprocess.run([sys.executable, example], capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0 and "of server 0: hello" in done.stdout, done.stdout + done.stderr
