@@ -11,12 +11,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from driver import machine, scale, subjects, work
+from driver import machine, python, scale, subjects, work
 from driver.subject import Subject
 from driver.rounds import Plan, Rounds, Samples
+from report import python as python_report
 from report import scale as scale_report
 from report.before import BEFORE, change, print_changes, samples_before
-from report.result import medians, print_ratios, ratios, write
+from report.result import all_plots, medians, print_ratios, ratios, write
 
 QUICK = {"rounds": 2, "seconds": 0.15}
 FULL = {"rounds": 5, "seconds": 0.5}
@@ -52,8 +53,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--no-scaling", action="store_true", help="leave out measurements with several workers")
     parser.add_argument(
         "--only",
-        choices=["scale", "priority", "compression"],
-        help="only simulated clusters of growing size, training steps with and without priorities, or the gain and cost of codecs",
+        choices=["scale", "priority", "compression", "python"],
+        help="only simulated clusters of growing size, training steps with and without priorities, the gain and cost of codecs, or the Python package beside its peers (installs them in out/python-peers)",
     )
     parser.add_argument(
         "--against",
@@ -93,6 +94,13 @@ def before(found: list[Subject]) -> list[Subject]:
 
 
 def chosen_subjects(options: argparse.Namespace) -> list:
+    if options.only == "python":
+        missing = {} if options.list else python.install()
+        return [
+            s
+            for s in python.subjects(options.programs, missing)
+            if options.subjects.search(s.name) and not (options.no_peers and "peer" in s.kind)
+        ]
     if options.only:
         of = {"priority": subjects.shaped, "compression": subjects.compression}.get(options.only)
         return [s for s in of(options.programs) if options.subjects.search(s.name)] if of else []
@@ -108,13 +116,14 @@ def chosen_subjects(options: argparse.Namespace) -> list:
 
 def chosen_sizes(options: argparse.Namespace) -> list[tuple[int, int]]:
     """Simulated clusters are left out if certain subjects or works are asked for."""
-    if options.no_scale or options.against or options.subjects.pattern or options.works.pattern or options.only in ("priority", "compression"):
+    if options.no_scale or options.against or options.subjects.pattern or options.works.pattern or options.only in ("priority", "compression", "python"):
         return []
     return scale.QUICK if options.quick else scale.SIZES
 
 
 def chosen_works(options: argparse.Namespace) -> list[work.Work]:
-    works = [w for w in work.all_works() if options.works.search(w.name)]
+    every = python.works() if options.only == "python" else work.all_works()
+    works = [w for w in every if options.works.search(w.name)]
     return [w for w in works if work.essential(w) or options.works.pattern or not options.quick]
 
 
@@ -128,7 +137,7 @@ def check(found: list, samples: Samples, clusters: dict) -> None:
 
 
 def measure(options: argparse.Namespace) -> None:
-    defaults = QUICK if options.quick else AGAINST if options.against else FULL
+    defaults = QUICK if options.quick else AGAINST if options.against else python.ROUNDS if options.only == "python" else FULL
     plan = Plan(
         works=chosen_works(options),
         rounds=options.rounds or defaults["rounds"],
@@ -161,7 +170,14 @@ def measure(options: argparse.Namespace) -> None:
         result["before"] = ratios(samples_before(samples))
         result["change"] = change(samples)
     titles = {s.name: s.title for s in found if s.kind != "scaling"}
-    write(result, titles, samples, options.out)
+    if options.only == "python":
+        result["ratios"] = ratios(samples, python_report.RATIOS, python_report.why_missing)
+        result["machine"]["packages"] = python.versions()
+        result["notes"] = python_report.notes(samples)
+        (options.out / "python.md").write_text(python_report.table(result, samples, titles), encoding="utf-8")
+        write(result, options.out, lambda: python_report.plots(samples, titles))
+    else:
+        write(result, options.out, lambda: all_plots(result, titles, samples))
     print_ratios(result["ratios"], samples.rounds)
     if options.against:
         print_changes(result)

@@ -27,7 +27,8 @@ class Subject:
 
     A peer stands still between its measurements: torch's shm transport polls with both of its
     processes for as long as they live, and would take the cores from the other subjects. Leeway's
-    nodes do not, and go on sending each other heartbeats.
+    nodes do not, and go on sending each other heartbeats; nor does an "awake peer", whose processes
+    would take each other for dead.
 
     `why_not`: the reason, if it is known beforehand that it cannot be measured.
     """

@@ -1,11 +1,15 @@
-"""torch.distributed.rpc: a server process that adds received tensors, and a client.
+"""torch.distributed.rpc: a server process that adds received tensors and rows, and a client.
 
 usage: torch_rpc.py shm | tcp
 """
+import functools
 import os
 import sys
 
 import peer
+
+sys.path.append(os.path.join(os.path.dirname(__file__), "..", "python"))
+import rows
 
 try:
     import torch
@@ -30,6 +34,19 @@ def pull(key: tuple[int, int]) -> "torch.Tensor":
     return store[key]
 
 
+def push_rows(keys: "torch.Tensor", values: "torch.Tensor") -> None:
+    embedding().index_add_(0, keys, values)
+
+
+def pull_rows(keys: "torch.Tensor") -> "torch.Tensor":
+    return embedding()[keys]
+
+
+@functools.cache
+def embedding() -> "torch.Tensor":
+    return torch.zeros(rows.KEY_SPACE, rows.DIM)
+
+
 def join(name: str, rank: int, port: int, transport: str) -> None:
     options = rpc.TensorPipeRpcBackendOptions(
         init_method=f"tcp://127.0.0.1:{port}",
@@ -37,6 +54,23 @@ def join(name: str, rank: int, port: int, transport: str) -> None:
         _channels=CHANNELS[transport],
     )
     rpc.init_rpc(name, rank=rank, world_size=2, rpc_backend_options=options)
+
+
+def sparse(op: str, seconds: float, server: int) -> dict:
+    import numpy
+
+    from keeping import keep
+
+    batches = [torch.from_numpy(keys) for keys in rows.batches(numpy)]
+    values = torch.full((rows.KEYS, rows.DIM), 1e-3)
+
+    def begin(operation: int, slot: int):
+        keys = batches[operation % rows.BATCHES]
+        if op == "sparse_push":
+            return rpc.rpc_async("server", push_rows, args=(keys, values)).wait
+        return rpc.rpc_async("server", pull_rows, args=(keys,)).wait
+
+    return keep(begin, rows.KEYS * rows.ROW_BYTES, 1, seconds, server)
 
 
 def start(op: str, operation: int, key: tuple[int, int], values: "torch.Tensor"):
@@ -84,7 +118,13 @@ def main() -> None:
         rpc.shutdown()
         return
     join("client", 1, port, transport)
-    peer.serve(lambda *command: run(lambda: peer.Stopwatch(server), *command))
+
+    def measure(op: str, size: int, in_flight: int, seconds: float) -> dict:
+        if op.startswith("sparse"):
+            return sparse(op, seconds, server)
+        return run(lambda: peer.Stopwatch(server), op, size, in_flight, seconds)
+
+    peer.serve(measure)
     os._exit(0)  # the server ends with it; an orderly end would only take longer
 
 

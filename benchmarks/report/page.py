@@ -94,7 +94,9 @@ def _notes(result: dict) -> str:
         f"{escape(f['subject'])} failed at {escape(f['work'])}: {escape(f['why'])}"
         for f in result["failures"]
     ]
-    return "<h2>Not measured</h2><ul>" + "".join(f"<li>{n}</li>" for n in notes) + "</ul>" if notes else ""
+    seen = "".join(f"<li>{escape(note)}</li>" for note in result.get("notes", []))
+    seen = f"<h2>Observed</h2><ul>{seen}</ul>" if seen else ""
+    return seen + "<h2>Not measured</h2><ul>" + "".join(f"<li>{n}</li>" for n in notes) + "</ul>" if notes else seen
 
 
 def page(result: dict, plots: list[tuple[str, str | None]]) -> str:

@@ -30,6 +30,12 @@ LOOKS = {  # colour, line
     "gloo": ("#a855f7", "-"),
     "redis": ("#dc2626", "-"),
     "pslite": ("#ca8a04", "-"),
+    "leeway": ("#0f766e", "-"),
+    "leeway.plain": ("#14b8a6", "-"),
+    "leeway.reduce": ("#0f766e", "-"),
+    "mlp.leeway": ("#0f766e", "-"),
+    "mlp.leeway_bsp": ("#0f766e", "-"),
+    "mlp.leeway_diloco": ("#0f766e", "-"),
 }
 STYLE = {
     "svg.fonttype": "none",

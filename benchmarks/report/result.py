@@ -6,7 +6,7 @@ from pathlib import Path
 from driver.rounds import Samples
 from report.figures import cpu_s_per_gb, figure, gb_s, ops_s, p50_us
 from report.page import page
-from report.ratios import RATIOS
+from report.ratios import RATIOS, Ratio
 
 
 def why_missing(samples: Samples, name: str) -> str:
@@ -32,9 +32,9 @@ def why_missing(samples: Samples, name: str) -> str:
     return "its measurements were left out or failed"
 
 
-def ratios(samples: Samples) -> dict[str, dict]:
+def ratios(samples: Samples, promised: list[Ratio] = RATIOS, why=why_missing) -> dict[str, dict]:
     entries = {}
-    for ratio in RATIOS:
+    for ratio in promised:
         found = ratio.of(samples.by_name)
         entries[ratio.name] = {
             "value": found and found.median,
@@ -45,7 +45,7 @@ def ratios(samples: Samples) -> dict[str, dict]:
             "at_most": ratio.at_most,
             "met": found and ratio.meets(found),
             "means": ratio.means,
-            "why": "" if found else why_missing(samples, ratio.name),
+            "why": "" if found else why(samples, ratio.name),
         }
     return entries
 
@@ -59,6 +59,8 @@ def medians(samples: Samples) -> dict:
             for key, value in values.items():
                 if key == "p50_us" and not any(s and key in s for s in rounds):
                     continue
+                if key in ("gb_s", "cpu_s_per_gb") and not all(s["bytes"] for s in rounds if s):
+                    continue  # steps and seconds have no bytes
                 found = figure(samples.by_name, subject, name, value)
                 if found is not None:
                     cell[key] = {"median": found.median, "low": found.low, "high": found.high}
@@ -79,15 +81,20 @@ def print_ratios(entries: dict[str, dict], rounds: int) -> None:
         print(f"  {mark} {name:44} {entry['value']:<8.3g} {target:8} {spread}")
 
 
-def write(result: dict, titles: dict[str, str], samples: Samples, out: Path) -> None:
+def all_plots(result: dict, titles: dict[str, str], samples: Samples) -> list[tuple[str, str | None]]:
+    from report.plots import all_plots  # matplotlib takes a second to load
+
+    return all_plots(samples.by_name, titles, result["scale"])
+
+
+def write(result: dict, out: Path, draw) -> None:
+    """draw() returns headings and pictures."""
     (out / "bench.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     flat = {name: entry["value"] for name, entry in result["ratios"].items()}
     (out / "ratios.json").write_text(json.dumps(flat, indent=1) + "\n", encoding="utf-8")
     try:
-        from report.plots import all_plots  # matplotlib takes a second to load
+        plots = draw()
     except ImportError as why:
         print(f"bench: the report has no plots, python3-matplotlib is not there ({why})", file=sys.stderr)
         plots = []
-    else:
-        plots = all_plots(samples.by_name, titles, result["scale"])
     (out / "report.html").write_text(page(result, plots), encoding="utf-8")
