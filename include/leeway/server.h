@@ -14,11 +14,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "leeway/call.h"
 #include "leeway/config.h"
 #include "leeway/updater.h"
 
@@ -38,6 +40,38 @@ using RequestHandler =
 
 // ALREADY_EXISTS if the name is taken. Any thread.
 absl::Status RegisterHandler(absl::string_view name, RequestHandler handler);
+
+namespace ps {
+class CallAnswers;
+}
+
+// The right to answer one call, once, now or later, from any thread. One that is destroyed without
+// an answer answers INTERNAL. An answer to a worker that has gone, or of a server that has ended,
+// is dropped.
+class Responder {
+ public:
+  Responder(std::shared_ptr<ps::CallAnswers> answers, std::uint64_t call);
+  Responder(Responder&& other) noexcept = default;
+  Responder& operator=(Responder&& other) noexcept;
+  ~Responder();
+
+  // 1 to 8 frames, or an error, which travels to the caller unchanged. Later answers do nothing.
+  void Answer(absl::StatusOr<CallFrames> answer);
+
+ private:
+  std::shared_ptr<ps::CallAnswers> answers_;  // null once it has answered
+  std::uint64_t call_ = 0;
+};
+
+// Answers Worker::Call in its own time: while it runs, it is on a server's data thread and must not
+// block; the responder may be kept. A server has at most 65,536 calls to answer, whose frames take
+// at most LEEWAY_HELD_BYTES_MAX together with the pushes that wait there; others it answers with
+// RESOURCE_EXHAUSTED.
+using AsyncHandler =
+    std::function<void(const HandlerContext&, CallFrames request, Responder responder)>;
+
+// As RegisterHandler; the names are the same ones.
+absl::Status RegisterAsyncHandler(absl::string_view name, AsyncHandler handler);
 
 // Runs a server until the cluster ends or a signal ends it. Blocks. SIGTERM drains the server
 // first: its shards move to other servers while training goes on (Config::drain_timeout). SIGINT, a

@@ -207,6 +207,19 @@ absl::Status TakeBytes(Frames payload) {
   return absl::OkStatus();
 }
 
+absl::Status TakeCallFrames(Frames payload) {
+  if (payload.empty() || payload.size() > kCallFramesMax) {
+    return WrongPayload("number of payload frames is ", payload.size(), ", may be 1 to ",
+                        kCallFramesMax);
+  }
+  LEEWAY_RETURN_IF_ERROR(TakeBytes(payload.first(1)));
+  for (runtime::Buffer& frame : payload.subspan(1)) {
+    if (frame.aligned_to(alignof(std::uint64_t))) continue;
+    frame = runtime::Buffer::CopyOf(frame.data(), frame.size());
+  }
+  return absl::OkStatus();
+}
+
 absl::Status TakePayload(const Request& m, Frames payload) {
   return HasPush(m.op) ? TakePush(m, payload) : TakePull(m, payload);
 }

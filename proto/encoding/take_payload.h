@@ -18,6 +18,9 @@ using Frames = std::span<runtime::Buffer>;
 absl::Status CheckFrameCount(Frames payload, std::size_t count);
 // One frame of any bytes, to be parsed by a handler or a tool.
 absl::Status TakeBytes(Frames payload);
+// 1 to kCallFramesMax frames of any bytes. The first is to be parsed; the others are aligned for
+// any number, and may change while they are used.
+absl::Status TakeCallFrames(Frames payload);
 
 template <class Message>
 absl::Status TakePayload(const Message&, Frames payload) {
@@ -27,8 +30,10 @@ absl::Status TakePayload(const Request& m, Frames payload);
 absl::Status TakePayload(const Reply& m, Frames payload);
 absl::Status TakePayload(const PushBatch& m, Frames payload);
 absl::Status TakePayload(const Replicate& m, Frames payload);
-inline absl::Status TakePayload(const Call&, Frames payload) { return TakeBytes(payload); }
-inline absl::Status TakePayload(const CallReply&, Frames payload) { return TakeBytes(payload); }
+inline absl::Status TakePayload(const Call&, Frames payload) { return TakeCallFrames(payload); }
+inline absl::Status TakePayload(const CallReply&, Frames payload) {
+  return TakeCallFrames(payload);
+}
 inline absl::Status TakePayload(const StatusReply&, Frames payload) { return TakeBytes(payload); }
 inline absl::Status TakePayload(const AdminReply&, Frames payload) { return TakeBytes(payload); }
 

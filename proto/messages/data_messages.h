@@ -225,14 +225,14 @@ struct Call {
   static bool Fields(auto& v, auto& m) {
     return v("request", m.request) && v("handler", m.handler, kName);
   }
-};  // payload: request
+};  // payload: 1 to kCallFramesMax frames, the request
 // The handler of every server that answers with nothing, for a worker that measures its link.
 inline constexpr char kProbeHandler[] = "leeway.probe";
 struct CallReply {
   std::uint64_t request = 0;
   absl::Status result = {};
   static bool Fields(auto& v, auto& m) { return v("request", m.request) && v(m.result); }
-};  // payload: reply
+};  // payload: 1 to kCallFramesMax frames, the answer
 struct StatusRequest {
   std::uint64_t request = 0;
   static bool Fields(auto& v, auto& m) { return v("request", m.request); }

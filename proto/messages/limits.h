@@ -19,6 +19,8 @@ inline constexpr std::uint64_t kBatchedPushBytesMax = 2 << 10;
 inline constexpr std::uint64_t kBatchBytesMax = 64 << 10;
 // Parts of a reply to a pull: a block as it was, and its changes since.
 inline constexpr std::size_t kReplyPartsMax = 64;
+// Payload frames of a call of a user's handler, and of its answer (leeway/call.h).
+inline constexpr std::size_t kCallFramesMax = 8;
 inline constexpr std::size_t kConsistencyBytesMax = 4096;  // with a table of weights
 inline constexpr std::size_t kNameBytesMax = 255;          // tables, barriers, handlers, updaters
 inline constexpr std::size_t kReasonBytesMax = 4096;       // longer reasons are cut when encoded

@@ -258,6 +258,12 @@ Reply NewReply(TableKind kind, Op op, DType dtype) {
           .dtype = dtype};
 }
 
+void AddCalls(std::vector<Sample>* all) {
+  const runtime::Buffer frame = runtime::Buffer::CopyOf("12345678");
+  all->push_back({Call{.request = 8, .handler = "mine"}, {frame, frame, runtime::Buffer()}});
+  all->push_back({CallReply{.request = 8}, std::vector(kCallFramesMax, frame)});
+}
+
 void AddReplies(std::vector<Sample>* all) {
   Reply dense = NewReply(TableKind::kDense, Op::kPull, DType::kFloat32);
   dense.elements = 2;
@@ -321,6 +327,7 @@ std::vector<Sample> AllSamples() {
   AddCluster(&all);
   AddTables(&all);
   AddRequests(&all);
+  AddCalls(&all);
   AddReplies(&all);
   AddBatches(&all);
   AddReplication(&all);

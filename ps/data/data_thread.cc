@@ -35,6 +35,7 @@ DataThread::DataThread(const Setup& setup)
                      },
                  .hold = [this](van::PeerId peer) { return van_->Hold(peer); },
                  .release = [this](van::PeerId peer) { van_->Release(peer); }}),
+      calls_(&state_),
       replication_(&state_, &reports_, setup.config.failure_timeout),
       housekeeping_(setup.loop, [this] { OnHousekeeping(); }),
       van_(setup.factory->New(setup.loop, {.role = Role::kServer, .incarnation = setup.incarnation},
@@ -288,7 +289,7 @@ void DataThread::Dispatch(van::PeerId peer, const van::Identity& sender, proto::
   } else if (auto* enter = std::get_if<proto::EnterClock>(any)) {
     ticks_.OnEnter(peer, sender, *enter);
   } else if (auto* call = std::get_if<proto::Call>(any)) {
-    requests_.OnCall(peer, sender, *call, payload);
+    calls_.OnCall(peer, sender, *call, payload);
   } else if (auto* moved = std::get_if<proto::SchedulerMoved>(any)) {
     OnSchedulerMoved(peer, sender, *moved);
   } else if (auto* status = std::get_if<proto::StatusRequest>(any);

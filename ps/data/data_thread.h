@@ -21,6 +21,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "leeway/config.h"
+#include "ps/data/calls/calls.h"
 #include "ps/data/rates.h"
 #include "ps/data/replication_messages.h"
 #include "ps/data/requests.h"
@@ -154,6 +155,7 @@ class DataThread final : private van::Handler, private ReplicaHost {
   SchedulerReports reports_;
   Ticks ticks_;
   Requests requests_;
+  Calls calls_;
   ReplicationMessages replication_;
   Rates rates_;
   std::set<van::PeerId> unknown_;  // peers that are in no map so far, without readers

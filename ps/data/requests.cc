@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "ps/data/handlers.h"
 #include "runtime/base/status_macros.h"
 
 namespace leeway::ps {
@@ -128,37 +127,6 @@ absl::Status Requests::CheckEpoch(std::uint64_t epoch) const {
   const std::string text = absl::StrCat("the request is of epoch ", epoch,
                                         ", this server is in epoch ", state_->map->epoch);
   return epoch < state_->map->epoch ? absl::AbortedError(text) : absl::UnavailableError(text);
-}
-
-// ---- calls ----
-
-void Requests::OnCall(van::PeerId peer, const van::Identity& sender, const proto::Call& call,
-                      const Payload& payload) {
-  ++state_->counters.calls;
-  absl::StatusOr<WorkerRecord*> worker = state_->workers.Find(sender, state_->cluster);
-  if (absl::IsPermissionDenied(worker.status()))
-    return state_->connections.Violation(peer, worker.status());
-  proto::CallReply reply{.request = call.request, .result = worker.status()};
-  std::string answer;
-  if (worker.ok() && call.handler != proto::kProbeHandler) {
-    absl::StatusOr<RequestHandler> handler = FindHandler(call.handler);
-    reply.result = handler.status();
-    if (handler.ok()) {
-      const HandlerContext context{.worker_rank = (*worker)->entry.rank,
-                                   .server_rank = state_->server_rank,
-                                   .thread = state_->thread};
-      absl::StatusOr<std::string> result = (*handler)(context, payload[0].text());
-      reply.result = result.status();
-      if (result.ok()) answer = *std::move(result);
-    }
-  }
-  const absl::Status sent =
-      state_->connections.Send(peer, reply, {runtime::Buffer::CopyOf(answer)});
-  if (!absl::IsInvalidArgument(sent)) return;
-  reply.result = absl::OutOfRangeError(
-      absl::StrCat("the answer of handler ", call.handler, " has ", answer.size(),
-                   " bytes, more than LEEWAY_MESSAGE_BYTES_MAX of server ", state_->server_rank));
-  state_->connections.Send(peer, reply, {runtime::Buffer()}).IgnoreError();
 }
 
 }  // namespace leeway::ps

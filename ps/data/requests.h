@@ -1,4 +1,4 @@
-// The requests and calls of workers and readers as a data thread takes them: it checks the
+// The requests of workers and readers as a data thread takes them: it checks the
 // sender and its map, and hands them to the shard concerned.
 //
 // Lives on the thread's loop. A peer that is not what it claims is dropped; a request that cannot
@@ -28,8 +28,6 @@ class Requests {
   void OnRequest(const van::Identity& sender, Inbound inbound);
   void OnPushBatch(van::PeerId peer, const van::Identity& sender, const proto::PushBatch& batch,
                    const runtime::Buffer& values);
-  void OnCall(van::PeerId peer, const van::Identity& sender, const proto::Call& call,
-              const Payload& payload);
 
   // A reader's request whose turn has come.
   void ServeReader(Inbound inbound);

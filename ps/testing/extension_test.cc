@@ -87,6 +87,85 @@ TEST(CustomHandler, AnswersHaveALimit) {
   EXPECT_EQ(answer, "");
 }
 
+// ---- handlers that answer in their own time ----
+
+// The calls that the handler "later" has not answered.
+std::vector<std::pair<CallFrames, Responder>>& Waiting() {
+  static auto& waiting = *new std::vector<std::pair<CallFrames, Responder>>;
+  static const absl::Status registered = RegisterAsyncHandler(
+      "later", [](const HandlerContext&, CallFrames request, Responder responder) {
+        waiting.emplace_back(std::move(request), std::move(responder));
+      });
+  EXPECT_TRUE(registered.ok()) << registered;
+  return waiting;
+}
+
+TEST(AsyncHandler, AnswersLaterInAnotherOrderWithTheFramesItGot) {
+  auto& waiting = Waiting();
+  Bench bench;
+  for (const std::uint64_t number : {1, 2}) {
+    bench.Send(0, proto::Call{.request = number, .handler = "later"},
+               {runtime::Buffer::CopyOf("head"), runtime::Buffer::CopyOf(absl::StrCat(number))});
+  }
+  ASSERT_EQ(waiting.size(), 2u);
+  EXPECT_TRUE(bench.Take(0).empty());
+  for (const std::uint64_t number : {2, 1}) {
+    waiting[number - 1].second.Answer(std::move(waiting[number - 1].first));
+    bench.world().RunFor(absl::Milliseconds(1));
+    const std::vector<Answer> answers = bench.Take(0);
+    ASSERT_EQ(answers.size(), 1u);
+    EXPECT_EQ(std::get<proto::CallReply>(answers[0].message).request, number);
+    ASSERT_EQ(answers[0].payload.size(), 2u);
+    EXPECT_EQ(answers[0].payload[1].text(), absl::StrCat(number));
+  }
+  waiting.clear();
+}
+
+TEST(AsyncHandler, ThatDropsACallAnswersWithAnError) {
+  auto& waiting = Waiting();
+  Bench bench;
+  bench.Send(0, proto::Call{.request = 1, .handler = "later"}, {runtime::Buffer()});
+  waiting.clear();
+  bench.world().RunFor(absl::Milliseconds(1));
+  const std::vector<Answer> answers = bench.Take(0);
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(std::get<proto::CallReply>(answers[0].message).result.code(), StatusCode::kInternal);
+}
+
+TEST(AsyncHandler, MayAnswerAfterTheServerHasGone) {
+  auto& waiting = Waiting();
+  {
+    Bench bench;
+    bench.Send(0, proto::Call{.request = 1, .handler = "later"}, {runtime::Buffer()});
+    ASSERT_EQ(waiting.size(), 1u);
+  }
+  waiting[0].second.Answer(CallFrames{CallFrame::Of("nobody hears it")});
+  waiting.clear();
+}
+
+TEST(AsyncHandler, HasALimitOfBytesThatItKeeps) {
+  auto& waiting = Waiting();
+  Bench bench({.held_bytes_max = 100});
+  const auto call = [&](std::size_t bytes) {
+    bench.Send(0, proto::Call{.request = bytes, .handler = "later"},
+               {runtime::Buffer::CopyOf(std::string(bytes, 'x'))});
+  };
+  call(60);
+  EXPECT_TRUE(bench.Take(0).empty());
+  call(41);
+  const std::vector<Answer> answers = bench.Take(0);
+  ASSERT_EQ(answers.size(), 1u);
+  const auto& refused = std::get<proto::CallReply>(answers[0].message).result;
+  EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(refused.message(), HasSubstr("LEEWAY_HELD_BYTES_MAX"));
+  waiting.clear();
+  bench.world().RunFor(absl::Milliseconds(1));
+  EXPECT_EQ(bench.Take(0).size(), 1u);
+  call(100);
+  EXPECT_EQ(waiting.size(), 1u);
+  waiting.clear();
+}
+
 TEST(RegisterHandler, RefusesWhatCannotBe) {
   auto handler = [](const HandlerContext&, absl::string_view) -> absl::StatusOr<std::string> {
     return "";

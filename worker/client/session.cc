@@ -304,12 +304,48 @@ absl::Status Session::Barrier(Group group, absl::string_view name,
 
 absl::StatusOr<std::string> Session::Call(std::uint32_t server_rank, absl::string_view handler,
                                           absl::string_view request, const Options& options) {
-  absl::StatusOr<std::string> reply = Ask<std::string>([&](Core& core, Calls::Done done) {
-    core.Call(server_rank, std::string(handler), runtime::Buffer::CopyOf(request),
+  absl::StatusOr<Calls::Frames> reply = Ask<Calls::Frames>([&](Core& core, Calls::Done done) {
+    core.Call(server_rank, std::string(handler), {runtime::Buffer::CopyOf(request)},
               options.timeout.value_or(config_.request_timeout), std::move(done));
   });
   if (options.done != nullptr) options.done(reply.status());
-  return reply;
+  LEEWAY_RETURN_IF_ERROR(reply.status());
+  return std::string((*reply)[0].text());
+}
+
+Ticket Session::Call(std::uint32_t server_rank, std::string handler, CallFrames request,
+                     CallDone done, Options options) {
+  std::shared_ptr<Operation> operation = Operation::New();
+  auto finish = [operation, done = std::move(done),
+                 also = std::move(options.done)](absl::StatusOr<Calls::Frames> answer) {
+    const absl::Status status = answer.status();
+    if (done != nullptr) {
+      done(answer.ok() ? absl::StatusOr<CallFrames>(node::FramesOf(*answer)) : status);
+    }
+    if (also != nullptr) also(status);
+    operation->MarkDone(status);
+  };
+  absl::Status begun = OfThisProcess();
+  if (begun.ok()) begun = node::CheckFrames(request);
+  if (!begun.ok()) {
+    finish(begun);
+    return Ticket(std::move(operation));
+  }
+  driver_->DoOneOfMany([&] {
+    // Waiters return only after the callback has run.
+    auto later = [this, operation,
+                  finish = std::move(finish)](absl::StatusOr<Calls::Frames> answer) mutable {
+      driver_->CallUnlocked(
+          [this, operation, finish = std::move(finish), answer = std::move(answer)]() mutable {
+            finish(std::move(answer));
+            driver_->DoLocked([&] { CallThoseWhoWait(operation); });
+          });
+    };
+    if (core_ == nullptr) return later(Left());
+    core_->Call(server_rank, handler, node::BuffersOf(std::move(request)),
+                options.timeout.value_or(config_.request_timeout), std::move(later));
+  });
+  return Ticket(std::move(operation));
 }
 
 absl::StatusOr<std::uint64_t> Session::SetCodec(absl::string_view table, absl::string_view codec,

@@ -19,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "leeway/call.h"
 #include "leeway/config.h"
 #include "leeway/worker.h"
 #include "runtime/base/fork.h"
@@ -65,6 +66,8 @@ class Session : public std::enable_shared_from_this<Session> {
   absl::Status Barrier(Group group, absl::string_view name, std::optional<absl::Duration> timeout);
   absl::StatusOr<std::string> Call(std::uint32_t server_rank, absl::string_view handler,
                                    absl::string_view request, const Options& options);
+  Ticket Call(std::uint32_t server_rank, std::string handler, CallFrames request, CallDone done,
+              Options options);
 
   absl::StatusOr<std::uint64_t> SetCodec(absl::string_view table, absl::string_view codec,
                                          std::optional<absl::Duration> timeout);

@@ -205,6 +205,12 @@ absl::StatusOr<std::string> Worker::Call(std::uint32_t server_rank, absl::string
   return client_->session()->Call(server_rank, handler, request, options);
 }
 
+Ticket Worker::Call(std::uint32_t server_rank, absl::string_view handler, CallFrames request,
+                    CallDone done, Options options) {
+  return client_->session()->Call(server_rank, std::string(handler), std::move(request),
+                                  std::move(done), std::move(options));
+}
+
 absl::StatusOr<std::string> Worker::Checkpoint(absl::string_view directory,
                                                std::optional<absl::Duration> timeout) {
   return client_->session()->Checkpoint(directory, timeout);

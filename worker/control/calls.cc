@@ -12,7 +12,7 @@ namespace leeway::worker {
 Calls::Calls(runtime::Loop* loop, Servers* servers)
     : loop_(loop), servers_(servers), look_(loop, [this] { Look(); }) {}
 
-void Calls::Call(std::uint32_t server_rank, const std::string& handler, runtime::Buffer request,
+void Calls::Call(std::uint32_t server_rank, const std::string& handler, Frames request,
                  absl::Duration timeout, Done done) {
   Link* link = servers_->Find(server_rank, 0);
   if (link == nullptr) {
@@ -37,10 +37,10 @@ void Calls::Call(std::uint32_t server_rank, const std::string& handler, runtime:
 }
 
 void Calls::Send(std::uint64_t number, Pending& pending) {
-  const runtime::Buffer request = std::exchange(pending.request, {});
+  const Frames request = std::exchange(pending.request, {});
   pending.sent = true;
   const absl::Status sent = servers_->Send(
-      pending.link, proto::Call{.request = number, .handler = pending.handler}, {&request, 1});
+      pending.link, proto::Call{.request = number, .handler = pending.handler}, request);
   if (sent.ok()) return;
   // The caller's `done` must not run within its own call.
   loop_->Post([this, alive = lifetime_.watch(), number, sent] {
@@ -59,7 +59,7 @@ void Calls::OnReply(const proto::CallReply& reply, std::span<const runtime::Buff
   Done done = std::move(found->second.done);
   pending_.erase(found);
   if (!reply.result.ok()) return done(reply.result);
-  done(payload.empty() ? std::string() : std::string(payload[0].text()));
+  done(Frames(payload.begin(), payload.end()));
 }
 
 template <class Which>

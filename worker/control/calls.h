@@ -15,6 +15,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "node/call_frames.h"
 #include "proto/messages/messages.h"
 #include "runtime/loop/lifetime.h"
 #include "runtime/loop/loop.h"
@@ -26,13 +27,14 @@ namespace leeway::worker {
 
 class Calls {
  public:
-  using Done = absl::AnyInvocable<void(absl::StatusOr<std::string>)>;
+  using Frames = node::FrameBuffers;
+  using Done = absl::AnyInvocable<void(absl::StatusOr<Frames>)>;
 
   Calls(runtime::Loop* loop, Servers* servers);
 
-  // `done` once, with the handler's answer or an error; from within Call where the server is known
-  // to be missing.
-  void Call(std::uint32_t server_rank, const std::string& handler, runtime::Buffer request,
+  // `request`: 1 to 8 frames. `done` once, with the handler's answer or an error; from within Call
+  // where the server is known to be missing.
+  void Call(std::uint32_t server_rank, const std::string& handler, Frames request,
             absl::Duration timeout, Done done);
 
   // Ends a call with its reply. Replies to calls that have ended are ignored.
@@ -47,7 +49,7 @@ class Calls {
   struct Pending {
     Link* link = nullptr;
     std::string handler;
-    runtime::Buffer request;
+    Frames request;
     bool sent = false;
     absl::Time started, deadline;
     Done done;

@@ -48,7 +48,7 @@ class CodecMeterTest : public testing::Test {
     const absl::Duration takes = kLatency + (bytes > 0 ? busy_ : absl::ZeroDuration()) +
                                  absl::Seconds(static_cast<double>(bytes) / link_[rank]);
     auto kept = std::make_shared<Calls::Done>(std::move(done));
-    runner_->loop()->After(takes, [kept] { (*kept)(std::string()); });
+    runner_->loop()->After(takes, [kept] { (*kept)(Calls::Frames{runtime::Buffer()}); });
   }
   void Push() {
     std::vector<float> values(1000);

@@ -146,7 +146,7 @@ void Core::OnWelcome(const proto::Welcome& welcome) {
       .servers = [this] { return LivingServers(); },
       .probe =
           [this](std::uint32_t rank, runtime::Buffer bytes, Calls::Done done) {
-            calls_->Call(rank, proto::kProbeHandler, std::move(bytes), kProbeTimeout,
+            calls_->Call(rank, proto::kProbeHandler, {std::move(bytes)}, kProbeTimeout,
                          std::move(done));
           },
       .bytes_moved =
@@ -329,7 +329,7 @@ void Core::Barrier(Group group, const std::string& name, absl::Duration timeout,
   scheduler_requests_->Barrier(group, name, timeout, std::move(done));
 }
 
-void Core::Call(std::uint32_t server_rank, const std::string& handler, runtime::Buffer request,
+void Core::Call(std::uint32_t server_rank, const std::string& handler, Calls::Frames request,
                 absl::Duration timeout, Calls::Done done) {
   absl::Status status = MayDo("a call of a handler");
   if (status.ok()) status = CheckName("a handler's name", handler);

@@ -104,7 +104,7 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
     return ticker_ == nullptr ? 0 : ticker_->OldestClock();
   }
   void Barrier(Group group, const std::string& name, absl::Duration timeout, Done done);
-  void Call(std::uint32_t server_rank, const std::string& handler, runtime::Buffer request,
+  void Call(std::uint32_t server_rank, const std::string& handler, Calls::Frames request,
             absl::Duration timeout, Calls::Done done);
   // `done` with what the scheduler says once it is decided (ClockOfSwitch).
   void SetCodec(const std::string& table, const std::string& codec, absl::Duration timeout,

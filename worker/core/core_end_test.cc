@@ -278,9 +278,12 @@ TEST(CoreEndTest, CallsAreAnsweredOrFailWithTheirConnection) {
     return request + "!";
   };
   std::vector<absl::StatusOr<std::string>> results;
-  const auto keep = [&](absl::StatusOr<std::string> result) { results.push_back(result); };
+  const auto keep = [&](const absl::StatusOr<Calls::Frames>& frames) {
+    if (frames.ok()) return results.push_back(std::string(frames->at(0).text()));
+    results.push_back(frames.status());
+  };
   const auto call = [&](std::uint32_t server, const char* text) {
-    cluster.core->Call(server, "h", runtime::Buffer::CopyOf(text), absl::Seconds(5), keep);
+    cluster.core->Call(server, "h", {runtime::Buffer::CopyOf(text)}, absl::Seconds(5), keep);
   };
   call(1, "hello");
   call(1, "bad");
@@ -303,7 +306,7 @@ TEST(CoreEndTest, CallsToADeadServerFailAtOnce) {
   TestCluster cluster;
   cluster.Connect();
   absl::Status result;
-  cluster.core->Call(1, "h", runtime::Buffer::CopyOf("text"), absl::Seconds(5),
+  cluster.core->Call(1, "h", {runtime::Buffer::CopyOf("text")}, absl::Seconds(5),
                      [&](const auto& answer) { result = answer.status(); });
   const absl::Time start = cluster.world.Now();
   cluster.KillServer(1, "not heard for 10s");

@@ -61,9 +61,8 @@ TEST_F(CoreOutcomeTest, WithoutTimeNothingIsSent) {
       EXPECT_THAT(std::string(operation->status().message()), HasSubstr("nothing was sent"));
     }
     std::vector<absl::Status> others;
-    cluster_.core->Call(
-        0, "echo", runtime::Buffer::CopyOf("x"), timeout,
-        [&](const absl::StatusOr<std::string>& answer) { others.push_back(answer.status()); });
+    cluster_.core->Call(0, "echo", {runtime::Buffer::CopyOf("x")}, timeout,
+                        [&](const auto& answer) { others.push_back(answer.status()); });
     cluster_.core->Barrier(Group::kWorkers, "b", timeout,
                            [&](const absl::Status& status) { others.push_back(status); });
     cluster_.core->Checkpoint("/somewhere", timeout, [&](const absl::StatusOr<std::string>& path) {

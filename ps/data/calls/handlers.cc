@@ -1,6 +1,7 @@
-#include "ps/data/handlers.h"
+#include "ps/data/calls/handlers.h"
 
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -14,7 +15,7 @@ namespace {
 
 struct Registry {
   std::mutex mutex;
-  std::map<std::string, RequestHandler> handlers;  // guarded by mutex
+  std::map<std::string, std::shared_ptr<const AsyncHandler>> handlers;  // guarded by mutex
 };
 
 // Never destroyed: a plugin may register, and a server may still call, while statics go.
@@ -23,9 +24,29 @@ Registry& TheRegistry() {
   return *registry;
 }
 
+// A handler that answers at once, and whose request is one frame.
+AsyncHandler Answering(RequestHandler handler) {
+  return [handler = std::move(handler)](const HandlerContext& context, const CallFrames& request,
+                                        Responder responder) {
+    if (request.size() != 1) {
+      return responder.Answer(absl::InvalidArgumentError(
+          absl::StrCat("this handler takes a request of one frame, not of ", request.size())));
+    }
+    const std::span<const std::byte> bytes = request[0].bytes;
+    absl::StatusOr<std::string> answer =
+        handler(context, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    if (!answer.ok()) return responder.Answer(answer.status());
+    responder.Answer(CallFrames{CallFrame::Of(*std::move(answer))});
+  };
+}
+
 }  // namespace
 
 absl::Status RegisterHandler(absl::string_view name, RequestHandler handler) {
+  return RegisterAsyncHandler(name, handler == nullptr ? nullptr : Answering(std::move(handler)));
+}
+
+absl::Status RegisterAsyncHandler(absl::string_view name, AsyncHandler handler) {
   if (name.empty() || name.size() > proto::kNameBytesMax) {
     return absl::InvalidArgumentError(absl::StrCat(
         "a handler's name has 1 to ", proto::kNameBytesMax, " bytes; this one has ", name.size()));
@@ -39,7 +60,8 @@ absl::Status RegisterHandler(absl::string_view name, RequestHandler handler) {
   }
   Registry& registry = TheRegistry();
   const std::lock_guard<std::mutex> lock(registry.mutex);
-  if (!registry.handlers.emplace(std::string(name), std::move(handler)).second) {
+  auto shared = std::make_shared<const AsyncHandler>(std::move(handler));
+  if (!registry.handlers.emplace(std::string(name), std::move(shared)).second) {
     return absl::AlreadyExistsError(
         absl::StrCat("a handler named \"", name, "\" is registered already"));
   }
@@ -48,7 +70,7 @@ absl::Status RegisterHandler(absl::string_view name, RequestHandler handler) {
 
 namespace ps {
 
-absl::StatusOr<RequestHandler> FindHandler(absl::string_view name) {
+absl::StatusOr<std::shared_ptr<const AsyncHandler>> FindHandler(absl::string_view name) {
   Registry& registry = TheRegistry();
   const std::lock_guard<std::mutex> lock(registry.mutex);
   auto it = registry.handlers.find(std::string(name));
