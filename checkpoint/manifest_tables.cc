@@ -9,7 +9,7 @@ namespace {
 
 // By the numbers of the enums.
 constexpr absl::string_view kKinds[] = {"dense", "sparse", "ragged"};
-constexpr absl::string_view kInitializers[] = {"zeros", "constant", "uniform", "normal"};
+constexpr absl::string_view kInitializers[] = {"zeros", "constant", "uniform", "normal", "pushed"};
 constexpr absl::string_view kAggregates[] = {"sum", "mean"};
 constexpr absl::string_view kNonFinite[] = {"count", "refuse"};
 constexpr absl::string_view kErrorFeedbacks[] = {"auto", "off", "worker", "server", "both"};

@@ -33,15 +33,25 @@ struct UpdaterSpec {
 };
 
 // The value of an element before its first push. Random values depend on the seed, the table's name
-// and the element's place alone: never on the number of servers or the order of pulls.
+// and the element's place alone: never on the number of servers or the order of pulls. `pushed`, of
+// dense tables: it is zero, and the first push sets it, to values that a worker has made. That push
+// takes effect at once, whatever the consistency, and the updater begins with the second one. Each
+// worker's first push to such a table leaves as it is, whatever the codec.
 struct Initializer {
-  enum class Kind : std::uint8_t { kZeros = 0, kConstant = 1, kUniform = 2, kNormal = 3 };
+  enum class Kind : std::uint8_t {
+    kZeros = 0,
+    kConstant = 1,
+    kUniform = 2,
+    kNormal = 3,
+    kPushed = 4,
+  };
   Kind kind = Kind::kZeros;
   double a = 0;  // constant: the value; uniform: lower bound; normal: mean
   double b = 0;  // uniform: upper bound; normal: standard deviation
   std::uint64_t seed = 0;
 
   static Initializer Zeros() { return {}; }
+  static Initializer Pushed() { return {Kind::kPushed, 0, 0, 0}; }
   static Initializer Constant(double value) { return {Kind::kConstant, value, 0, 0}; }
   static Initializer Uniform(double low, double high, std::uint64_t seed) {
     return {Kind::kUniform, low, high, seed};

@@ -41,7 +41,7 @@ absl::Status SetEnum(Enum* value, absl::string_view field, absl::string_view tex
 }
 
 constexpr absl::string_view kInitializers =
-    "zeros, constant:VALUE, uniform:LOW,HIGH[,seed=N] or normal:MEAN,STDDEV[,seed=N]";
+    "zeros, constant:VALUE, uniform:LOW,HIGH[,seed=N], normal:MEAN,STDDEV[,seed=N] or pushed";
 
 }  // namespace
 
@@ -72,6 +72,7 @@ absl::StatusOr<Initializer> ParseInitializer(absl::string_view text) {
   // Texts of their own: absl splits a view of no text at all into no parts.
   const std::pair<std::string, std::string> halves = absl::StrSplit(text, absl::MaxSplits(':', 1));
   if (text == "zeros") return Initializer::Zeros();
+  if (text == "pushed") return Initializer::Pushed();
   std::vector<absl::string_view> parts = absl::StrSplit(halves.second, ',');
   std::uint64_t seed = 0;
   absl::string_view seed_text = parts.back();

@@ -31,6 +31,7 @@ TEST(TableFieldsTest, UpdatersHaveParameters) {
 
 TEST(TableFieldsTest, InitializersHaveTheirNumbers) {
   EXPECT_EQ(*ParseInitializer("zeros"), Initializer::Zeros());
+  EXPECT_EQ(*ParseInitializer("pushed"), Initializer::Pushed());
   EXPECT_EQ(*ParseInitializer("constant:-0.5"), Initializer::Constant(-0.5));
   EXPECT_EQ(*ParseInitializer("uniform:-0.1,0.1"), Initializer::Uniform(-0.1, 0.1, 0));
   EXPECT_EQ(*ParseInitializer("uniform:-0.1,0.1,seed=18446744073709551615"),

@@ -116,8 +116,8 @@ TEST(TableSpecTest, NumbersThatAreNoEnumerators) {
             "kind is 3, may be 0 to 2");
   EXPECT_EQ(Dense([](TableSpec& s) { s.dtype = static_cast<DType>(kDTypeCount); }),
             "dtype is 6, may be 0 to 5");
-  EXPECT_EQ(Dense([](TableSpec& s) { s.initializer.kind = static_cast<Initializer::Kind>(4); }),
-            "initializer.kind is 4, may be 0 to 3");
+  EXPECT_EQ(Dense([](TableSpec& s) { s.initializer.kind = static_cast<Initializer::Kind>(5); }),
+            "initializer.kind is 5, may be 0 to 4");
   EXPECT_EQ(Dense([](TableSpec& s) { s.aggregate = static_cast<Aggregate>(2); }),
             "aggregate is 2, may be 0 to 1");
   EXPECT_EQ(Dense([](TableSpec& s) { s.nonfinite = static_cast<NonFinite>(2); }),
@@ -158,6 +158,9 @@ TEST(TableSpecTest, IntegersAreAssignedOrAdded) {
 
 TEST(TableSpecTest, Constants) {
   EXPECT_EQ(Dense(DType::kFloat32, Initializer::Constant(-0.5)), "");
+  EXPECT_EQ(Dense(DType::kInt32, Initializer::Pushed()), "");
+  EXPECT_THAT(Sparse([](TableSpec& s) { s.initializer = Initializer::Pushed(); }),
+              HasSubstr("initializer is pushed; only dense tables"));
   EXPECT_EQ(Dense(DType::kInt32, Initializer::Constant(-7)), "");
   EXPECT_EQ(Dense(DType::kInt32, Initializer::Constant(0.5)),
             "initializer.a (the constant) is 0.5, may be a whole number for int32");

@@ -47,6 +47,8 @@ inline std::string InitializerText(const Initializer& init) {
   switch (init.kind) {
     case Initializer::Kind::kZeros:
       return "zeros";
+    case Initializer::Kind::kPushed:
+      return "pushed";
     case Initializer::Kind::kConstant:
       return absl::StrCat("constant(", Exact(init.a), ")");
     case Initializer::Kind::kUniform:

@@ -31,7 +31,7 @@ absl::Status CheckEnums(const TableSpec& spec) {
   LEEWAY_RETURN_IF_ERROR(CheckEnum("kind", spec.kind, TableKind::kRagged));
   LEEWAY_RETURN_IF_ERROR(CheckEnum("dtype", spec.dtype, DType::kInt64));
   LEEWAY_RETURN_IF_ERROR(
-      CheckEnum("initializer.kind", spec.initializer.kind, Initializer::Kind::kNormal));
+      CheckEnum("initializer.kind", spec.initializer.kind, Initializer::Kind::kPushed));
   LEEWAY_RETURN_IF_ERROR(CheckEnum("aggregate", spec.aggregate, Aggregate::kMean));
   LEEWAY_RETURN_IF_ERROR(CheckEnum("nonfinite", spec.nonfinite, NonFinite::kRefuse));
   return CheckEnum("error_feedback", spec.error_feedback, ErrorFeedback::kBoth);
@@ -130,10 +130,14 @@ absl::Status CheckValue(absl::string_view what, double value, DType dtype) {
 // `a`, `b` and `seed` are 0 where the kind does not use them, so that equal tables compare equal.
 absl::Status CheckUnused(const Initializer& init) {
   const bool constant = init.kind == Initializer::Kind::kConstant;
-  if (!constant && init.a != 0) return Wrong("initializer.a is ", init.a, ", may be 0 for zeros");
-  if (init.b != 0) return Wrong("initializer.b is ", init.b, ", may be 0 for zeros and constant");
+  if (!constant && init.a != 0) {
+    return Wrong("initializer.a is ", init.a, ", may be 0 for zeros and pushed");
+  }
+  if (init.b != 0) {
+    return Wrong("initializer.b is ", init.b, ", may be 0 for zeros, pushed and constant");
+  }
   if (init.seed != 0) {
-    return Wrong("initializer.seed is ", init.seed, ", may be 0 for zeros and constant");
+    return Wrong("initializer.seed is ", init.seed, ", may be 0 for zeros, pushed and constant");
   }
   return absl::OkStatus();
 }
@@ -162,6 +166,16 @@ absl::Status CheckRandom(const TableSpec& spec) {
   return absl::OkStatus();
 }
 
+absl::Status CheckPushed(const TableSpec& spec) {
+  if (spec.kind != TableKind::kDense) {
+    return Wrong("initializer is pushed; only dense tables begin with a push of all their values");
+  }
+  if (spec.updater.name == "gradient") {
+    return Wrong("initializer is pushed and updater \"gradient\", which keeps no values");
+  }
+  return CheckUnused(spec.initializer);
+}
+
 absl::Status CheckInitializer(const TableSpec& spec) {
   const Initializer& init = spec.initializer;
   if (spec.kind == TableKind::kRagged && init.kind != Initializer::Kind::kZeros) {
@@ -175,6 +189,8 @@ absl::Status CheckInitializer(const TableSpec& spec) {
       return CheckUnused(init);
     case Initializer::Kind::kZeros:
       return CheckUnused(init);
+    case Initializer::Kind::kPushed:
+      return CheckPushed(spec);
     case Initializer::Kind::kUniform:
     case Initializer::Kind::kNormal:
       return CheckRandom(spec);

@@ -158,7 +158,10 @@ absl::Status Pushes::Take(const Table& table, const Inbound& inbound, bool* held
     LEEWAY_ASSIGN_OR_RETURN(facts.tau, StalenessOf(table, request));
     table.CountPushStaleness(facts.tau);
   }
-  const PushDecision decision = settings.policy.Push(facts);
+  ShardStore* store = state_->stores.Of(table, settings);
+  const bool sets_values = settings.spec.initializer.kind == Initializer::Kind::kPushed &&
+                           store->StepsOf(request.block) == 0;
+  const PushDecision decision = sets_values ? PushDecision{} : settings.policy.Push(facts);
   const bool at_once = decision.action == PushDecision::Action::kApply;
   *held = decision.action == PushDecision::Action::kHold;
   // A push that is applied now whatever its values are is looked at while it is applied.
@@ -172,7 +175,6 @@ absl::Status Pushes::Take(const Table& table, const Inbound& inbound, bool* held
                             CheckFinite(table, request, push, table.is_compensated() ? 1 : weight));
   }
   if (request.rows_wrapped) LEEWAY_RETURN_IF_ERROR(NoteWrapped(table, request));
-  ShardStore* store = state_->stores.Of(table, settings);
   if (look_first && at_once && settings.spec.nonfinite == NonFinite::kRefuse) {
     LEEWAY_RETURN_IF_ERROR(CheckOverflow(table, request, *store, push, weight));
   }

@@ -277,6 +277,49 @@ TEST_F(ShardPolicies, CollectedPushesOfAMeanAreDividedByTheirNumber) {
   EXPECT_EQ(head->value(), 6);
 }
 
+// Held and collected pushes would let the values wait for others, or make a mean of them.
+TEST_F(ShardPolicies, ValuesThatATableBeginsWithTakeEffectAtOnce) {
+  for (const char* const consistency : {"bsp", "ssp:3", "asp,weight=1/tau", "asp,dc=0.04",
+                                        "softsync:1", "fedbuff:4", "backup:2/2"}) {
+    TableSpec spec = TableSpec::Dense("w", {1});
+    spec.initializer = Initializer::Pushed();
+    spec.consistency = Consistency::Parse(consistency).value();
+    if (!spec.consistency.is_weighted()) spec.updater = {"sgd", {{"learning_rate", 1}}};
+    OneReplica head(loop_->loop(), spec), follower(loop_->loop(), spec);
+    head.shard->BecomeHead(/*inherited=*/false);
+    EXPECT_TRUE(head.Push(0, 0, 8).ok()) << consistency;
+    EXPECT_EQ(head.value(), 8) << consistency;
+    for (const LogEntry& entry : head.log) ASSERT_TRUE(follower.shard->Follow({}, entry).ok());
+    EXPECT_EQ(follower.value(), 8) << consistency;
+  }
+}
+
+// A bit an element would not carry them.
+TEST_F(ShardPolicies, ValuesThatATableBeginsWithAreGivenWhole) {
+  constexpr std::uint64_t kElements = OneReplica::kBlockElements;
+  TableSpec spec = TableSpec::Dense("w", {kElements});
+  spec.initializer = Initializer::Pushed();
+  spec.consistency = Consistency::Asp();
+  spec.updater = {"sgd", {{"learning_rate", 1}}};
+  spec.codec = "onebit";
+  OneReplica head(loop_->loop(), spec);
+  head.shard->BecomeHead(/*inherited=*/false);
+  std::vector<float> values(kElements);
+  for (std::uint64_t i = 0; i < kElements; ++i) values[i] = static_cast<float>(i);
+  head.Ask(0, proto::Op::kPush, 0,
+           {runtime::Buffer::CopyOf(values.data(), values.size() * sizeof(float))});
+  ASSERT_TRUE(head.answers.back().ok()) << head.answers.back();
+  for (const std::uint64_t have : {0, 1}) {
+    PullView view;
+    view.elements = kElements;
+    view.have = have;
+    const auto pulled = head.shard->stores().at(1)->Pull(view);
+    ASSERT_TRUE(pulled.ok()) << pulled.status();
+    const auto given = pulled->payload[0].as<float>();
+    EXPECT_EQ(std::vector<float>(given.begin(), given.end()), values) << have;
+  }
+}
+
 TEST_F(ShardPolicies, PulledValuesAreForgottenWithTheirWorker) {
   const proto::WorkerEntry gone[] = {
       {.rank = 0, .incarnation = 100, .state = proto::WorkerState::kDead},

@@ -28,6 +28,7 @@ double InitialValues::At(std::uint64_t place) const {
   const auto& [kind, a, b, seed] = initializer_;
   switch (kind) {
     case Initializer::Kind::kZeros:
+    case Initializer::Kind::kPushed:
       return 0;
     case Initializer::Kind::kConstant:
       return a;
@@ -41,8 +42,8 @@ double InitialValues::At(std::uint64_t place) const {
 
 template <class Stored>
 void InitialValues::Fill(std::uint64_t place, std::size_t size, Stored* to) const {
-  const bool same_everywhere = initializer_.kind == Initializer::Kind::kZeros ||
-                               initializer_.kind == Initializer::Kind::kConstant;
+  const bool same_everywhere = initializer_.kind != Initializer::Kind::kUniform &&
+                               initializer_.kind != Initializer::Kind::kNormal;
   if (same_everywhere) {
     std::fill_n(to, size, Rounded<Stored>(At(place)));
     return;

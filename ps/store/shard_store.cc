@@ -1,5 +1,9 @@
 #include "ps/store/shard_store.h"
 
+#include <algorithm>
+#include <memory>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "compress/kernels/kernels.h"
 #include "compress/table_codec.h"
@@ -22,6 +26,35 @@ template <class T>
 bool Any(compress::NonFiniteKernel<T> kernel, std::span<const std::byte> values) {
   return kernel(reinterpret_cast<const T*>(values.data()), values.size() / sizeof(T));
 }
+
+// The first push of a block sets its values; to the updater the second one is the first
+// (Initializer::Pushed).
+class AfterTheValues final : public Updater {
+ public:
+  explicit AfterTheValues(std::unique_ptr<Updater> updater) : updater_(std::move(updater)) {}
+
+  int state_slots() const override { return updater_->state_slots(); }
+  double initial_state(int slot) const override { return updater_->initial_state(slot); }
+  bool Supports(DType dtype) const override { return updater_->Supports(dtype); }
+  Combine combine() const override { return updater_->combine(); }
+  void Update(const UpdateRun<float>& run) const override { UpdateRunOf(run); }
+  void Update(const UpdateRun<double>& run) const override { UpdateRunOf(run); }
+  void Update(const UpdateRun<std::int32_t>& run) const override { UpdateRunOf(run); }
+  void Update(const UpdateRun<std::int64_t>& run) const override { UpdateRunOf(run); }
+
+ private:
+  template <class T>
+  void UpdateRunOf(UpdateRun<T> run) const {
+    if (run.step == 1) {
+      std::copy_n(run.gradient, run.size, run.value);
+    } else {
+      --run.step;
+      updater_->Update(run);
+    }
+  }
+
+  const std::unique_ptr<Updater> updater_;
+};
 
 }  // namespace
 
@@ -58,7 +91,8 @@ absl::StatusOr<std::unique_ptr<Updater>> MakeUpdater(const TableSpec& spec) {
     return Invalid(spec, "updater '", spec.updater.name, "' wants ", slots,
                    " state values an element, but may have 0 to ", kStateSlotsMax);
   }
-  return updater;
+  if (spec.initializer.kind != Initializer::Kind::kPushed) return updater;
+  return std::make_unique<AfterTheValues>(*std::move(updater));
 }
 
 bool HasNonFinite(DType dtype, std::span<const std::byte> values) {

@@ -166,6 +166,9 @@ EncodedValues BlockEncoder::SendCarried(BlockState* state) const {
 EncodedValues BlockEncoder::Encode(std::uint32_t choice, std::uint64_t block,
                                    const std::byte* values, std::uint64_t elements,
                                    std::optional<double> learning_rate) {
+  // It may be the one that sets the values.
+  const bool begins = spec_.initializer.kind == Initializer::Kind::kPushed;
+  if (begins && begun_.insert(block).second) return {};
   const compress::TableCodec& codec = codecs_->choices[choice];
   BlockState* const state = StateOf(choice, block);
   if (state == nullptr || (!codec.encodes() && !state->carries)) return {};

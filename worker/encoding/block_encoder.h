@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -115,8 +116,9 @@ class BlockEncoder {
   const compress::TableCodecs* const codecs_;
   const PushContext context_;
   mutable std::map<std::uint64_t, BlockState>
-      blocks_;     // the last message is subtracted before they are read
-  Floats reused_;  // the former memory of the residual that was carried last
+      blocks_;                     // the last message is subtracted before they are read
+  std::set<std::uint64_t> begun_;  // blocks that were pushed, where the first push sets values
+  Floats reused_;                  // the former memory of the residual that was carried last
   std::vector<float> floats_;
   std::vector<float> moved_;  // a gradient after its momentum step
   std::vector<std::byte> encoded_;

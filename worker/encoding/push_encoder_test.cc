@@ -53,6 +53,14 @@ class Pusher {
   PushEncoder encoder_;
 };
 
+TEST(PushEncoderTest, ValuesThatATableBeginsWithLeaveAsTheyAre) {
+  TableSpec spec = SpecOf("onebit");
+  spec.initializer = Initializer::Pushed();
+  Pusher pusher(spec);
+  EXPECT_TRUE(pusher.Push(4).bytes.empty());
+  EXPECT_THAT(pusher.Received(pusher.Push(1)), Each(1));
+}
+
 // onebit drops nothing of elements that are all equal.
 TEST(PushMomentum, IsInTheMessage) {
   Pusher plain(SpecOf("onebit,momentum=0.5"));

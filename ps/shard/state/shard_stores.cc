@@ -58,7 +58,11 @@ absl::Status ShardStores::Apply(const Table& table, const PreparedTableSettings&
   ShardStore* const store = Of(table, settings);
   LEEWAY_RETURN_IF_ERROR(ApplyWeighted(store, table.spec().dtype, push, weight, nonfinite));
   CountUpdate(table, push.block);
-  return absl::OkStatus();
+  // Workers are given the values that a block begins with whole: a codec would make a guess of
+  // them.
+  const bool begins = table.spec().initializer.kind == Initializer::Kind::kPushed &&
+                      store->StepsOf(push.block) == 1;
+  return begins ? store->BeginReplies(push.block) : absl::OkStatus();
 }
 
 void ShardStores::CountUpdate(const Table& table, std::uint64_t block) {

@@ -196,6 +196,17 @@ TEST(DenseStore, TheLastAssignmentWinsAndIsNeverDivided) {
   EXPECT_EQ(shard.Block<float>(0, 16), std::vector<float>(16, 2));
 }
 
+TEST(DenseStore, TheFirstPushSetsTheValuesOfATableThatBeginsWithOne) {
+  TableSpec spec = Small("adam", {{"learning_rate", 1}});
+  spec.initializer = Initializer::Pushed();
+  const Shard shard(spec, {.block_bytes = kBlockBytes});
+  EXPECT_EQ(shard.Block<float>(0, 16), std::vector<float>(16, 0));
+  EXPECT_TRUE(shard->Apply(DensePush(0, std::vector<float>(16, 8))).ok());
+  EXPECT_EQ(shard.Block<float>(0, 16), std::vector<float>(16, 8));
+  EXPECT_TRUE(shard->Apply(DensePush(0, std::vector<float>(16, 2))).ok());
+  EXPECT_NEAR(shard.Block<float>(0, 16)[3], 7, 1e-5) << "adam's first step";
+}
+
 TEST(DenseStore, TheLastRateGivenIsUsed) {
   const std::vector<float> ones(16, 1);
   const Shard shard(Small("sgd", {{"learning_rate", 0.5}}), {.block_bytes = kBlockBytes});
