@@ -154,8 +154,8 @@ void leeway_spec_free(leeway_spec* spec);
 
 // Sets a field of TableSpec from its text:
 //   updater         "sgd:learning_rate=0.1", "adam"
-//   initializer     "zeros", "constant:0.5", "uniform:-0.1,0.1,seed=1", "normal:0,0.01,seed=7"
-//   consistency     "bsp", "ssp:3", "asp", "backup:14/16,drop", … (leeway/consistency.h)
+//   initializer     "zeros", "constant:0.5", "uniform:-0.1,0.1,seed=1", "normal:0,0.01,seed=7",
+//   "pushed" consistency     "bsp", "ssp:3", "asp", "backup:14/16,drop", … (leeway/consistency.h)
 //   aggregate       "sum", "mean"
 //   nonfinite       "count", "refuse"
 //   codec           "none", "topk:0.01", "auto", … (docs/compression.md)
@@ -279,6 +279,38 @@ leeway_error* leeway_save_residuals(leeway_worker* worker, const char* directory
 // `rank`: NULL: this worker's.
 leeway_error* leeway_load_residuals(leeway_worker* worker, const char* directory,
                                     const uint32_t* rank);
+
+// ---- local SGD and DiLoCo: leeway/local_sgd.h ----
+
+typedef struct leeway_local_sgd leeway_local_sgd;
+
+// LocalSgd::Part. `values` outlives the leeway_local_sgd.
+typedef struct leeway_part {
+  const leeway_table* table;
+  float* values;
+  uint64_t elements;
+} leeway_part;
+
+typedef struct leeway_local_sgd_options {
+  size_t struct_bytes;  // sizeof(leeway_local_sgd_options)
+  uint32_t steps;
+  uint32_t overlap_steps;
+  float mixing;
+  int by_speed;
+} leeway_local_sgd_options;
+
+// It is freed before its worker.
+leeway_error* leeway_local_sgd_new(leeway_worker* worker, const leeway_part* parts, size_t count,
+                                   const leeway_local_sgd_options* options,
+                                   leeway_local_sgd** local);
+void leeway_local_sgd_free(leeway_local_sgd* local);
+leeway_error* leeway_local_sgd_begin(leeway_local_sgd* local);
+leeway_error* leeway_local_sgd_step(leeway_local_sgd* local);
+leeway_error* leeway_local_sgd_finish(leeway_local_sgd* local);
+int leeway_local_sgd_due(const leeway_local_sgd* local);
+uint64_t leeway_local_sgd_steps(const leeway_local_sgd* local);  // LocalSgd::step()
+uint64_t leeway_local_sgd_exchanges(const leeway_local_sgd* local);
+uint32_t leeway_local_sgd_steps_between(const leeway_local_sgd* local);
 
 // ---- servers: leeway/server.h, leeway/updater.h and leeway/codec.h ----
 //

@@ -19,6 +19,10 @@
 // arXiv 2501.18512, section 2.2). `overlap_steps`: the worker goes on while a part is exchanged,
 // and takes the result so many steps later, mixed with what it has then (section 2.3).
 //
+// A worker that joins later takes part in BSP if it exchanges the same part in the same clock as
+// the others. From Begin on clock number c exchanges the part P − 1 − c mod P; so one that begins k
+// such clocks later has part j at the place j + k mod P.
+//
 // Codecs compress the outer gradients as all pushes: `qsgd`, or `fp4` as Streaming DiLoCo does.
 //
 // Asynchronous: tables with the consistency `asp` and the updater `delayed_nesterov`, `delay` being
@@ -82,6 +86,8 @@ class LocalSgd {
   absl::Status Finish();
 
   std::uint64_t step() const;
+  // Whether the next Step exchanges a part or takes a result, and so reads or writes the arrays.
+  bool due() const;
   // Exchanges of parts since Begin.
   std::uint64_t exchanges() const;
   // Steps between two exchanges of a part now (`by_speed`).

@@ -351,6 +351,32 @@ TEST_F(CTest, CheckpointsAndResidualsAreWritten) {
   leeway_table_free(table);
 }
 
+// The table adds up what is pushed: θ ← θ + (θ − θ_w), so that training up by 1 goes down by 1.
+TEST_F(CTest, LocalStepsAreExchanged) {
+  leeway_table* const table = Dense("w", 2);
+  float values[2] = {5, 5};
+  const leeway_part part = {table, values, 2};
+  leeway_local_sgd_options options = {};
+  options.struct_bytes = sizeof(options);
+  options.steps = 2;
+  leeway_local_sgd* local = nullptr;
+  ASSERT_C_OK(leeway_local_sgd_new(worker_, &part, 1, &options, &local));
+  EXPECT_EQ(CodeOf(leeway_local_sgd_step(local)), LEEWAY_FAILED_PRECONDITION);
+  EXPECT_C_OK(leeway_local_sgd_begin(local));
+  EXPECT_EQ(values[1], 0);
+  for (const float trained : {1.0f, 1.0f, 0.0f}) {
+    EXPECT_EQ(leeway_local_sgd_due(local), leeway_local_sgd_steps(local) == 1);
+    values[1] += trained;
+    EXPECT_C_OK(leeway_local_sgd_step(local));
+  }
+  EXPECT_EQ(values[1], -2);
+  EXPECT_C_OK(leeway_local_sgd_finish(local));
+  EXPECT_EQ(leeway_local_sgd_exchanges(local), 2u);
+  EXPECT_EQ(leeway_local_sgd_steps_between(local), 2u);
+  leeway_local_sgd_free(local);
+  leeway_table_free(table);
+}
+
 TEST_F(CTest, StatisticsAreJson) {
   leeway_table* const table = Dense("w", 4);
   std::vector<float> values(4);
@@ -451,6 +477,10 @@ TEST_F(CTest, NullPointersAreInvalidArguments) {
       leeway_push_ragged(some, &key, 1, nullptr, f32, &value, 1, nullptr, &ticket_),
       leeway_pull_ragged(some, nullptr, 1, f32, nullptr, &ticket_),
       leeway_pulled_rows(worker_, nullptr, nullptr, nullptr, nullptr),
+      leeway_local_sgd_new(worker_, nullptr, 1, nullptr, nullptr),
+      leeway_local_sgd_begin(nullptr),
+      leeway_local_sgd_step(nullptr),
+      leeway_local_sgd_finish(nullptr),
       leeway_wait(worker_, nullptr),
       leeway_wait_all(worker_, nullptr, 1),
       leeway_get_info(worker_, nullptr, nullptr),

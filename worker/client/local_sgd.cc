@@ -241,13 +241,13 @@ absl::Status LocalSgd::Step() {
 absl::Status LocalSgd::Finish() {
   State& state = *state_;
   if (!state.begun) return absl::FailedPreconditionError("LocalSgd: Finish before Begin");
-  for (State::Exchanged& one : state.parts) {
-    if (one.last) continue;
+  for (State::Exchanged* const one : state.InTurn()) {
+    if (one->last) continue;
     const std::uint64_t before = state.exchanges;
-    const absl::Status exchanged = state.Exchange(&one);
+    const absl::Status exchanged = state.Exchange(one);
     if (state.exchanges != before) {
-      one.last = true;
-      one.next = state.step + state.between;
+      one->last = true;
+      one->next = state.step + state.between;
     }
     LEEWAY_RETURN_IF_ERROR(exchanged);
   }
@@ -259,6 +259,12 @@ absl::Status LocalSgd::Finish() {
 }
 
 std::uint64_t LocalSgd::step() const { return state_->step; }
+bool LocalSgd::due() const {
+  const auto due = [next = state_->step + 1](const State::Exchanged& one) {
+    return one.next <= next || (one.phase != State::Phase::kNone && one.due <= next);
+  };
+  return std::ranges::any_of(state_->parts, due);
+}
 std::uint64_t LocalSgd::exchanges() const { return state_->exchanges; }
 std::uint32_t LocalSgd::steps_between() const { return state_->between; }
 
