@@ -1,6 +1,6 @@
 """An updater, a codec and a request handler of your own, in Python, on servers that leeway.launch starts.
 
-    python examples/python/own_server.py
+python examples/python/own_server.py
 """
 
 import numpy as np

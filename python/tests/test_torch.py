@@ -1,0 +1,459 @@
+"""leeway.torch beside plain torch: the same numbers, overlap, late workers, wrong use."""
+
+import threading
+
+import leeway
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import leeway.torch  # noqa: E402
+
+
+def model_of(seed=0, width=3):
+    torch.manual_seed(seed)
+    return torch.nn.Sequential(torch.nn.Linear(4, width), torch.nn.Tanh(), torch.nn.Linear(width, 2))
+
+
+def batch_of(seed, rows=8):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(rows, 4, generator=generator), torch.randn(rows, 2, generator=generator)
+
+
+def train(model, optimizer, steps, rows=slice(None)):
+    for step in range(steps):
+        x, y = batch_of(step)
+        optimizer.zero_grad()
+        ((model(x[rows]) - y[rows]) ** 2).mean().backward()
+        optimizer.step()
+
+
+def equal(a, b):
+    return all(torch.allclose(a[name], b[name], atol=1e-6) for name in b) and a.keys() == b.keys()
+
+
+def in_threads(*bodies):
+    """Runs them at once and raises what the first of them that failed has raised."""
+    failed = []
+
+    def run(body):
+        try:
+            body()
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=run, args=(body,)) for body in bodies]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failed:
+        raise failed[0]
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+@pytest.mark.parametrize(
+    ("updater", "plain", "options"),
+    [
+        (leeway.SGD(0.1, momentum=0.9, weight_decay=0.01), torch.optim.SGD, {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.01}),
+        (leeway.AdamW(0.01), torch.optim.AdamW, {"lr": 0.01}),
+    ],
+)  # fmt: skip
+def test_a_step_is_that_of_torch(w, overlap, updater, plain, options):
+    ours, theirs = model_of(), model_of()
+    name = f"step {plain.__name__} {overlap}"
+    optimizer = leeway.torch.DistributedOptimizer(ours, worker=w, updater=updater, overlap=overlap, name=name)
+    train(ours, optimizer, 10)
+    train(theirs, plain(theirs.parameters(), **options), 10)
+    assert equal(ours.state_dict(), theirs.state_dict())
+    # Two linear layers: one table, whose name says what it has.
+    assert w.open(f"{name}/0.weight..2.bias").shape == (4 * 3 + 3 + 3 * 2 + 2,)
+
+
+def test_workers_train_one_model_by_the_mean_of_their_gradients(cluster):
+    members = cluster(workers=2)
+    states = {}
+
+    def work(half):
+        with members.connect() as w:
+            model = model_of(seed=w.rank)  # it begins with those of rank 0
+            optimizer = leeway.torch.DistributedOptimizer(
+                model, worker=w, updater=leeway.SGD(0.1), bucket_bytes=1, overlap=half == 0
+            )
+            train(model, optimizer, 5, slice(4 * half, 4 * half + 4))
+            states[half] = model.state_dict()
+            w.barrier()
+
+    in_threads(lambda: work(0), lambda: work(1))
+    alone = model_of()
+    train(alone, torch.optim.SGD(alone.parameters(), 0.1), 5)
+    assert equal(states[0], states[1]) and equal(states[0], alone.state_dict())
+
+
+@pytest.mark.parametrize(
+    "consistency",
+    [leeway.SSP(2), leeway.ASP(), leeway.FedBuff(1), leeway.Softsync(1), leeway.Backup(1, of=1)],
+)
+def test_a_model_is_trained_by_any_consistency_and_codec(w, consistency):
+    for codec in ("onebit", "topk:0.25", "none"):
+        if codec != "none" and consistency.startswith(("fedbuff", "softsync", "backup")):
+            continue
+        model = model_of()
+        before = {name: value.clone() for name, value in model.state_dict().items()}
+        optimizer = leeway.torch.DistributedOptimizer(
+            model, worker=w, updater=leeway.SGD(0.05), consistency=consistency, codec=codec,
+            name=f"{consistency} {codec}",
+        )  # fmt: skip
+        assert equal(model.state_dict(), before), "values are not what a codec makes of them"
+        train(model, optimizer, 30)
+        x, y = batch_of(0)
+        start = model_of()
+        assert ((model(x) - y) ** 2).mean() < ((start(x) - y) ** 2).mean()
+
+
+def train_until(clock, w, model, optimizer):
+    while w.clocks < clock:
+        train(model, optimizer, 1)
+
+
+def test_a_worker_that_joins_late_takes_what_servers_have(cluster):
+    members = cluster(workers=1)
+    with members.connect() as first:
+        model, other = model_of(), model_of(seed=1)
+        optimizer = leeway.torch.DistributedOptimizer(model, worker=first, updater=leeway.SGD(0.1))
+        train_until(4, first, model, optimizer)
+        with members.connect(elastic=True) as second:
+
+            def join():
+                theirs = leeway.torch.DistributedOptimizer(other, worker=second, updater=leeway.SGD(0.1))
+                train_until(9, second, other, theirs)
+
+            in_threads(lambda: train_until(9, first, model, optimizer), join)
+            assert equal(other.state_dict(), model.state_dict())
+            with members.connect(read_only=True) as reader:
+                seen = model_of(seed=2)
+                leeway.torch.pull(seen, reader)
+                assert equal(seen.state_dict(), model.state_dict())
+                with pytest.raises(leeway.NotFound):
+                    leeway.torch.pull(seen, reader, name="other")
+
+
+def test_rates_of_groups_change_by_schedulers(w):
+    ours, theirs = model_of(), model_of()
+    optimizer = leeway.torch.DistributedOptimizer(
+        [{"params": ours[0].parameters()}, {"params": ours[2].parameters(), "lr": 0.01}],
+        worker=w, updater=leeway.SGD(0.1), name="groups",
+    )  # fmt: skip
+    plain = torch.optim.SGD(
+        [{"params": theirs[0].parameters()}, {"params": theirs[2].parameters(), "lr": 0.01}], 0.1
+    )
+    for one, model in ((optimizer, ours), (plain, theirs)):
+        scheduler = torch.optim.lr_scheduler.StepLR(one, 2, gamma=0.5)
+        for _ in range(5):
+            train(model, one, 1)
+            scheduler.step()
+    assert equal(ours.state_dict(), theirs.state_dict())
+    saved = optimizer.state_dict()
+    optimizer.param_groups[0]["lr"] = 7
+    optimizer.load_state_dict(saved)
+    assert optimizer.param_groups[0]["lr"] == pytest.approx(0.025)
+    train(ours, optimizer, 1)
+
+
+def test_a_closure_and_gradients_that_are_added_up(w):
+    ours, theirs = model_of(), model_of()
+    optimizer = leeway.torch.DistributedOptimizer(
+        ours, worker=w, updater=leeway.SGD(0.1), overlap=True, name="sums"
+    )
+    plain = torch.optim.SGD(theirs.parameters(), 0.1)
+    (x, y), (a, b) = batch_of(1), batch_of(2)
+
+    def loss_of(model):
+        loss = ((model(x) - y) ** 2).mean()
+        loss.backward()
+        return loss
+
+    for _ in range(2):
+        for one, model in ((optimizer, ours), (plain, theirs)):
+            one.zero_grad()
+            if model is ours:
+                with one.accumulate():
+                    ((model(a) - b) ** 2).mean().backward()
+            else:
+                ((model(a) - b) ** 2).mean().backward()
+            loss = one.step(lambda model=model: loss_of(model))
+            assert loss > 0
+    assert equal(ours.state_dict(), theirs.state_dict())
+    optimizer.detach()
+    ours(x)
+
+
+def test_states_are_files_of_safetensors(w, tmp_path):
+    pytest.importorskip("safetensors")
+    model, other = model_of(), model_of(seed=1)
+    optimizer = leeway.torch.DistributedOptimizer(
+        model, worker=w, updater=leeway.SGD(0.1), name="saved model"
+    )
+    train(model, optimizer, 2)
+    leeway.torch.save(model, tmp_path / "model.safetensors")
+    leeway.torch.load(other, tmp_path / "model.safetensors")
+    assert equal(other.state_dict(), model.state_dict())
+    assert [file.name for file in tmp_path.iterdir()] == ["model.safetensors"]
+
+
+def optimizer_of(w, name, model, **options):
+    return leeway.torch.DistributedOptimizer(model, worker=w, updater=leeway.SGD(0.1), name=name, **options)
+
+
+def backward(model):
+    x, y = batch_of(0)
+    ((model(x) - y) ** 2).mean().backward()
+
+
+def test_wrong_use_says_what_is_wrong(w):
+    model = model_of()
+    optimizer = optimizer_of(w, "wrong", model)
+    with pytest.raises(RuntimeError, match=r"no parameter has a gradient: call backward\(\)"):
+        optimizer.step()
+    with pytest.raises(leeway.FailedPrecondition, match="give all groups"):
+        optimizer.add_param_group({"params": [torch.nn.Parameter(torch.zeros(1))]})
+    with pytest.raises(leeway.AlreadyExists, match="shape"):
+        optimizer_of(w, "wrong", model_of(width=4))
+    backward(model)
+    model[0].bias.grad[1] = float("nan")
+    with pytest.raises(leeway.InvalidArgument, match=r"(?i)nan"):
+        optimizer.step()
+    optimizer.zero_grad()
+    backward(model)
+    model.load_state_dict(model_of(seed=1).state_dict())
+    with pytest.raises(RuntimeError, match="0.weight was changed in this process"):
+        optimizer.step()
+    model.double()
+    with pytest.raises(RuntimeError, match=r"0.weight .*(changed|moved)"):
+        optimizer.step()
+    with pytest.raises(ValueError, match="needs the module"):
+        optimizer_of(w, "w1", model.parameters(), overlap=True)
+    with pytest.raises(ValueError, match="no parameter"):
+        optimizer_of(w, "w2", [])
+    with pytest.raises(TypeError, match="int, and no tensor"):
+        optimizer_of(w, "w3", [1])
+    rows = torch.nn.Embedding(4, 2, sparse=True)
+    optimizer = optimizer_of(w, "w4", rows)
+    rows(torch.tensor([1])).sum().backward()
+    with pytest.raises(TypeError, match="use leeway.torch.Embedding"):
+        optimizer.step()
+
+
+def test_wrong_use_of_overlap_says_what_is_wrong(w):
+    model = model_of()
+    optimizer = optimizer_of(w, "overlapped", model, overlap=True)
+    backward(model)
+    with pytest.raises(RuntimeError, match=r"within `with opt.accumulate\(\):`"):
+        backward(model)
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1e-3)
+    with pytest.raises(RuntimeError, match="overlap=False to clip"):
+        optimizer.step()
+
+
+def test_a_closed_worker_is_an_error(cluster):
+    w = cluster().connect()
+    model = model_of()
+    optimizer = optimizer_of(w, "closed", model)
+    backward(model)
+    w.close()
+    with pytest.raises(leeway.FailedPrecondition):
+        optimizer.step()
+
+
+# ---- embeddings ----
+
+
+def test_an_embedding_is_that_of_torch(w):
+    rows = leeway.torch.Embedding(
+        50,
+        3,
+        padding_idx=-50,
+        worker=w,
+        updater=leeway.SGD(0.5),
+        name="rows",
+        initializer="normal:0,1,seed=2",
+    )
+    plain = torch.nn.Embedding(50, 3, padding_idx=0)
+    with torch.no_grad():
+        plain.weight.copy_(rows.table.pull(torch.arange(50)))
+        plain.weight[0] = 0
+    assert list(rows.parameters()) == [] and "table='rows'" in repr(rows)
+    sgd = torch.optim.SGD(plain.parameters(), 0.5)
+    for ids in (torch.tensor([[1, 7], [7, 0]]), torch.tensor([49, 1, 1], dtype=torch.int32)):
+        ours, theirs = rows(ids), plain(ids)
+        assert torch.allclose(ours, theirs)
+        sgd.zero_grad()
+        (theirs**2).sum().backward()
+        (ours**2).sum().backward()
+        sgd.step()
+        w.clock()
+    rows.wait()
+    assert torch.allclose(rows.table.pull(torch.arange(1, 50)), plain.weight[1:].detach())
+    with torch.no_grad():
+        assert rows(torch.empty(0, 2, dtype=torch.int64)).shape == (0, 2, 3)
+    with pytest.raises(IndexError, match="id 50 is out of range: there are 50"):
+        rows(torch.tensor([50]))
+    with pytest.raises(TypeError, match="float32, may be int64 or int32"):
+        rows(torch.tensor([1.0]))
+    with pytest.raises(ValueError, match="padding_idx is 50"):
+        leeway.torch.Embedding(50, 3, padding_idx=50, worker=w, updater=leeway.SGD(), name="r2")
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean"])
+def test_bags_are_those_of_torch(w, mode):
+    rows = leeway.torch.EmbeddingBag(
+        20, 3, mode, padding_idx=4, worker=w, updater=leeway.SGD(1.0), name="bag " + mode, consistency="asp"
+    )
+    plain = torch.nn.EmbeddingBag(20, 3, mode=mode, padding_idx=4)
+    with torch.no_grad():
+        plain.weight.copy_(rows.table.pull(torch.arange(20)))
+        plain.weight[4] = 0
+    ids, offsets = torch.tensor([1, 2, 4, 2, 19, 3]), torch.tensor([0, 3])
+    weights = torch.rand(6) if mode == "sum" else None
+    ours, theirs = rows(ids, offsets, weights), plain(ids, offsets, weights)
+    assert torch.allclose(ours, theirs)
+    ours.square().sum().backward()
+    theirs.square().sum().backward()
+    rows.wait()
+    after = rows.table.pull(torch.arange(20))
+    expected = plain.weight.detach() - plain.weight.grad
+    keep = torch.arange(20) != 4
+    assert torch.allclose(after[keep], expected[keep], atol=1e-6)
+    with pytest.raises(ValueError, match="may be 'sum' or 'mean'"):
+        leeway.torch.EmbeddingBag(2, 2, "max", worker=w, updater="sgd", name="b")
+
+
+def test_ids_are_any_64_bit_numbers(w):
+    rows = leeway.torch.Embedding(None, 2, worker=w, updater=leeway.SGD(1.0), name="any", consistency="asp")
+    ids = torch.tensor([-1, 2**63 - 1, -(2**63), 5])
+    before = rows(ids)
+    before.sum().backward()
+    rows.wait()
+    assert torch.allclose(rows(ids), before - 1)
+    assert torch.allclose(rows.table.pull([2**64 - 1]) if False else rows(ids)[:1], before[:1] - 1)
+
+
+def test_prefetched_rows_are_as_fresh_as_the_table_promises(w):
+    ids = torch.tensor([3, 1])
+    for consistency, again in ((leeway.BSP(), 1), (leeway.SSP(1), 0), (leeway.ASP(), 0)):
+        rows = leeway.torch.Embedding(
+            None, 2, worker=w, updater=leeway.SGD(1.0), name=f"pre {consistency}", consistency=consistency
+        )
+        rows.prefetch(torch.tensor([9]))  # never used
+        rows.prefetch(ids)
+        assert rows(ids).shape == (2, 2) and rows.pulled_again == 0
+        rows.prefetch(ids)
+        rows(ids).sum().backward() if False else None
+        w.clock()
+        rows(ids)
+        assert rows.pulled_again == again, consistency
+
+
+# ---- local training ----
+
+
+def steps_of(model, inner, diloco, count, seed=0):
+    for step in range(count):
+        x, y = batch_of(seed + step)
+        inner.zero_grad()
+        ((model(x) - y) ** 2).mean().backward()
+        inner.step()
+        diloco.step()
+
+
+def test_diloco_is_as_its_formula_says(cluster):
+    w = cluster().connect()
+    model, plain = model_of(), model_of()
+    diloco = leeway.torch.DiLoCo(model, worker=w, steps=4, outer=leeway.SGD(0.5))
+    steps_of(model, torch.optim.SGD(model.parameters(), 0.1), diloco, 4)
+    begin = {name: value.clone() for name, value in plain.state_dict().items()}
+    train(plain, torch.optim.SGD(plain.parameters(), 0.1), 4)
+    for name, value in plain.state_dict().items():
+        expected = begin[name] - 0.5 * (begin[name] - value)
+        assert torch.allclose(model.state_dict()[name], expected, atol=1e-6)
+    assert (diloco.rounds, diloco.exchanges, diloco.steps_between) == (1, 1, 4)
+    diloco.finish()
+    assert diloco.rounds == 2
+
+
+def test_local_sgd_takes_the_mean_of_models(cluster):
+    members = cluster(workers=2)
+    states, alone = {}, {}
+
+    def work():
+        with members.connect() as w:
+            model = model_of()
+            local = leeway.torch.LocalSGD(model, worker=w, steps=3)
+            steps_of(model, torch.optim.SGD(model.parameters(), 0.1), local, 3, seed=10 * w.rank)
+            states[w.rank] = model.state_dict()
+            w.barrier()
+
+    in_threads(work, work)
+    for rank in range(2):
+        model = model_of()
+        inner = torch.optim.SGD(model.parameters(), 0.1)
+        for step in range(3):
+            x, y = batch_of(10 * rank + step)
+            inner.zero_grad()
+            ((model(x) - y) ** 2).mean().backward()
+            inner.step()
+        alone[rank] = model.state_dict()
+    for name, value in states[0].items():
+        assert torch.equal(value, states[1][name])
+        assert torch.allclose(value, (alone[0][name] + alone[1][name]) / 2, atol=1e-6)
+
+
+def test_a_worker_joins_streaming_diloco_at_the_turn_of_the_others(cluster):
+    members = cluster(workers=1)
+    models = [model_of(), model_of(seed=1)]
+    options = {"steps": 8, "fragments": 4, "overlap_steps": 1, "codec": "fp4"}
+
+    def work(w, model, diloco):
+        inner = torch.optim.SGD(model.parameters(), 0.05)
+        step = 0
+        while diloco.rounds < 3:
+            steps_of(model, inner, diloco, 1, seed=100 * w.rank + step)
+            step += 1
+        diloco.finish()
+
+    with members.connect() as first:
+        diloco = leeway.torch.DiLoCo(models[0], worker=first, **options)
+        steps_of(models[0], torch.optim.SGD(models[0].parameters(), 0.05), diloco, 5)  # 2 of 4 fragments
+        with members.connect(elastic=True) as second:
+            joined = {}
+
+            def join():
+                joined["it"] = leeway.torch.DiLoCo(models[1], worker=second, **options)
+                work(second, models[1], joined["it"])
+
+            in_threads(lambda: work(first, models[0], diloco), join)
+            assert joined["it"].rounds == diloco.rounds == 4
+            assert joined["it"].exchanges < diloco.exchanges
+            assert equal(models[0].state_dict(), models[1].state_dict())
+
+
+def test_fragments_are_parts_of_the_model(w):
+    model = torch.nn.Sequential(*[torch.nn.Linear(2, 2) for _ in range(4)])
+    diloco = leeway.torch.DiLoCo(
+        model, worker=w, steps=4, fragments=[[model[0], model[3]], [model[1], model[2]]], name="given"
+    )
+    assert [flat.names[0] for flat in diloco._flats] == ["0.weight", "1.weight"]
+    split = leeway.torch.DiLoCo(model, worker=w, steps=4, fragments=8, name="eight")
+    assert [flat.names for flat in split._flats] == [[name] for name, _ in model.named_parameters()]
+    with pytest.raises(ValueError, match="may be 1 to 8"):
+        leeway.torch.DiLoCo(model, worker=w, fragments=9, name="nine")
+    with pytest.raises(ValueError, match="each trainable parameter of the model once"):
+        leeway.torch.DiLoCo(model, worker=w, fragments=[[model[0]]], name="lacking")
+    with pytest.raises(leeway.InvalidArgument, match="steps is 0"):
+        leeway.torch.DiLoCo(model, worker=w, steps=0, name="none")
+
+
+def test_tensors_are_copied_to_the_host():
+    tensor = torch.ones(3, requires_grad=True)
+    copy = leeway.torch.to_host(tensor)
+    assert torch.equal(copy, tensor) and copy.data_ptr() != tensor.data_ptr() and not copy.requires_grad
