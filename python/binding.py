@@ -19,7 +19,7 @@ CODE = """
 #include <leeway/c.h>
 
 static pthread_t leeway_main_thread;
-static void leeway_set_main_thread(void) { leeway_main_thread = pthread_self(); }
+static void leeway_set_main_thread(unsigned long thread) { leeway_main_thread = (pthread_t)thread; }
 
 static int leeway_python_interrupted(void*);
 static int leeway_interrupted(void* context) {
@@ -29,7 +29,7 @@ static leeway_hooks leeway_python_hooks = {sizeof(leeway_hooks), leeway_interrup
 """
 
 DECLARATIONS = """
-void leeway_set_main_thread(void);
+void leeway_set_main_thread(unsigned long);
 static leeway_hooks leeway_python_hooks;
 extern "Python" int leeway_python_interrupted(void*);
 extern "Python" void leeway_python_done(void*, leeway_code, const char*);

@@ -7,8 +7,10 @@ array of theirs is used.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from leeway import errors
 from leeway._c import ffi, lib
 
 DTYPES = {
@@ -39,7 +41,7 @@ def dtype_number(dtype: Any) -> int:
     number = _by_object.get(dtype)
     if number is not None:
         return number
-    name = dtype if isinstance(dtype, str) else getattr(dtype, "name", None) or str(dtype)
+    name = dtype if isinstance(dtype, str) else str(getattr(dtype, "name", None) or dtype)
     name = name.removeprefix("torch.")
     if name not in DTYPES and isinstance(dtype, type):
         name = numpy().dtype(dtype).name
@@ -62,7 +64,14 @@ def is_torch(value: Any) -> bool:
     return torch is not None and isinstance(value, torch.Tensor)
 
 
+def _refuse_mask(array: Any) -> None:
+    np = numpy()
+    if type(array) is not np.ndarray and isinstance(array, np.ma.MaskedArray):
+        raise TypeError("a masked array would go without its mask: pass array.filled(0) or array.data")
+
+
 def _of_numpy(array: Any, writable: bool) -> Data:
+    _refuse_mask(array)
     number = _by_object.get(array.dtype)
     if number is None:
         number = dtype_number(array.dtype)
@@ -88,10 +97,15 @@ def _of_numpy(array: Any, writable: bool) -> Data:
 def _of_torch(tensor: Any, writable: bool) -> Data:
     if tensor.device.type != "cpu":
         raise TypeError(f"the tensor is on {tensor.device}: copy it by leeway.torch.to_host or .cpu()")
-    if tensor.layout is not sys.modules["torch"].strided or not tensor.is_contiguous():
+    if tensor.layout is not sys.modules["torch"].strided:
+        raise TypeError(f"the tensor is {tensor.layout}: pass tensor.to_dense()")
+    if tensor.is_neg():
+        raise ValueError("the tensor is negated where it is read: pass tensor.resolve_neg()")
+    if not tensor.is_contiguous():
         raise ValueError("the tensor is not contiguous: pass tensor.contiguous(), and mind that this copies")
     address = ffi.cast("void *", tensor.data_ptr())
-    return Data(address, dtype_number(tensor.dtype), tensor.numel(), tuple(tensor.shape), tensor)
+    # A tensor of its own keeps the memory where tensor.data is replaced while an operation is under way.
+    return Data(address, dtype_number(tensor.dtype), tensor.numel(), tuple(tensor.shape), tensor.detach())
 
 
 def data_of(value: Any, dtype: int, writable: bool = False) -> Data:
@@ -113,10 +127,36 @@ def data_of(value: Any, dtype: int, writable: bool = False) -> Data:
         raise TypeError(
             f"a pull writes into NumPy arrays and torch tensors, and not into {type(value).__name__}"
         )
-    array = np.asarray(value)
-    if array.dtype.kind not in "fiu":
+    return _of_numpy(_converted(value, dtype), writable)
+
+
+def _converted(value: Any, dtype: int) -> Any:
+    """A new array of numbers that have no dtype of a table yet. ValueError: an integer type cannot hold one."""
+    np = numpy()
+    given = np.asarray(value)
+    if given.dtype.kind not in "fiu":
         raise TypeError(f"{type(value).__name__} holds no numbers")
-    return _of_numpy(np.ascontiguousarray(array, dtype=_numpy_dtype(dtype)), writable)
+    with np.errstate(invalid="ignore"):
+        array = np.ascontiguousarray(given, dtype=_numpy_dtype(dtype))
+    if array.dtype.kind == "i" and not (array == given).all():
+        raise ValueError(f"{type(value).__name__} holds numbers that are no {array.dtype}")
+    return array
+
+
+def joined(rows: Sequence[Any], dtype: int) -> tuple[Any, list[int]]:
+    """Rows of one dimension in one new array, of torch where a row is a tensor, and their sizes."""
+    np = numpy()
+    if any(map(is_torch, rows)):
+        torch = sys.modules["torch"]
+        parts = [torch.as_tensor(row).detach() for row in rows]
+        join = torch.cat
+    else:
+        parts = [row if isinstance(row, np.ndarray) else _converted(row, dtype) for row in rows]
+        join = np.concatenate
+    if any(part.ndim > 1 for part in parts):
+        raise errors.InvalidArgument("a row has more than one dimension")
+    parts = [part.reshape(-1) for part in parts]
+    return join(parts) if parts else empty((0,), dtype), [len(part) for part in parts]
 
 
 def _numpy_dtype(number: int) -> Any:
@@ -131,13 +171,17 @@ def keys_of(value: Any) -> Data:
     if is_torch(value):
         value = value.detach().cpu().numpy()
     array = value if isinstance(value, np.ndarray) else np.asarray(value)
+    _refuse_mask(array)
     if array.size == 0:
         array = array.astype(np.uint64)
     elif (
         array is not value and array.dtype.kind == "f"
     ):  # NumPy's choice for a list of small and large integers
         exact = np.asarray(value, dtype=object)
-        array = exact.astype(np.uint64) if all(isinstance(key, int) for key in exact.flat) else array
+        if all(isinstance(key, int) for key in exact.flat):
+            if exact.min() < 0:
+                raise ValueError(f"key {exact.min()} is below 0")
+            array = exact.astype(np.uint64)
     if array.dtype.kind not in "iu":
         raise TypeError(f"keys are integers, and not {array.dtype}")
     if array.dtype.kind == "i":

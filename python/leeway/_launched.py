@@ -11,22 +11,25 @@ import traceback
 import types
 from pathlib import Path
 
+from leeway import launcher, servers
 from leeway.launcher import pickler
-from leeway.servers import serve
 from leeway.worker import connect
 
 
 def _load_main(path: str) -> None:
     """Makes the functions of the script that called launch known, as `__main__`, without running its main part."""
     module = types.ModuleType("__main__")
+    launcher.loading_main = True
     module.__dict__.update(runpy.run_path(path, run_name="__leeway_worker__"))
+    launcher.loading_main = False
     sys.modules["__main__"] = module
 
 
 def _child(folder: Path) -> None:
     given = pickle.loads((folder / "payload").read_bytes())
-    sys.path[:] = given["path"]
+    sys.path[:], sys.argv[:] = given["path"], given["argv"]
     name = f"{os.environ['LEEWAY_ROLE']} {os.environ['LEEWAY_RANK']}"
+    servers.report_end = lambda text: _note_failure(folder, f"{name} has failed:\n{text}")
     try:
         if given["main"] is not None:
             _load_main(given["main"])
@@ -34,16 +37,21 @@ def _child(folder: Path) -> None:
         if setup is not None:
             setup()
         if name.startswith("server"):
-            return serve()
-        with connect() as worker:
+            return servers.serve()
+        with connect(**given["settings"]) as worker:  # by keywords their names are checked
             result = pickler().dumps(fn(worker, *args))
     except BaseException:
-        partial = folder / f"error-{os.getpid()}"
-        partial.write_text(f"{name} has failed:\n{traceback.format_exc()}")
-        with contextlib.suppress(FileExistsError):  # another was first
-            os.link(partial, folder / "first")
+        _note_failure(folder, f"{name} has failed:\n{traceback.format_exc()}")
         raise
     (folder / f"result-{worker.rank}").write_bytes(result)
+
+
+def _note_failure(folder: Path, text: str) -> None:
+    """Leaves the text for the launcher, unless another process has failed before."""
+    partial = folder / f"error-{os.getpid()}"
+    partial.write_text(text, encoding="utf-8", errors="backslashreplace")
+    with contextlib.suppress(FileExistsError):
+        os.link(partial, folder / "first")
 
 
 if __name__ == "__main__":

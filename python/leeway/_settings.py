@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from leeway import _texts
 from leeway._c import ffi
 
 
 def environment_of(settings: dict[str, Any]) -> dict[str, str]:
-    """The variables of the environment that say the same."""
+    """The variables of the environment that say the same. None: not set."""
     return {
         "LEEWAY_" + name.upper(): str(int(value) if isinstance(value, bool) else value)
         for name, value in settings.items()
+        if value is not None
     }
 
 
@@ -22,5 +24,6 @@ def settings_of(settings: dict[str, Any], role: str) -> list[tuple[Any, Any]]:
     if not any(os.environ.get(name) for name in ("LEEWAY_ROLE", "DMLC_ROLE")):
         texts.setdefault("LEEWAY_ROLE", role)
     return [
-        (ffi.new("char[]", name.encode()), ffi.new("char[]", text.encode())) for name, text in texts.items()
+        (ffi.new("char[]", _texts.encoded("a setting", name)), ffi.new("char[]", _texts.encoded(name, text)))
+        for name, text in texts.items()
     ]

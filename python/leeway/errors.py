@@ -5,6 +5,7 @@ Their text is that of the library: it names the setting to change and the peer c
 
 from __future__ import annotations
 
+import threading
 from typing import NoReturn
 
 from leeway._c import ffi, lib
@@ -119,23 +120,27 @@ def of(code: int, message: str) -> Error:
     return kind(message)
 
 
-# An exception of a signal's handler, above all KeyboardInterrupt, that ended a wait.
-_interrupts: list[BaseException] = []
+# Exceptions of signals' handlers, above all KeyboardInterrupt, that ended a wait of the thread of that number.
+_interrupts: dict[int, BaseException] = {}
 
 
 def _keep_interrupt(kind: object, value: BaseException, traceback: object) -> None:
-    _interrupts.append(value)
+    _interrupts[threading.get_ident()] = value
 
 
 @ffi.def_extern("leeway_python_interrupted", error=1, onerror=_keep_interrupt)  # type: ignore[untyped-decorator]
 def _interrupted(context: object) -> int:
-    return 0  # Python has run the handlers of signals on the way in
+    # Python has run the handlers of signals on the way in. What an earlier wait has left was overtaken by
+    # another exception.
+    _interrupts.pop(threading.get_ident(), None)
+    return 0
 
 
 def raise_interrupt() -> None:
     """Raises what a signal's handler has raised while this thread waited."""
-    if _interrupts:
-        raise _interrupts.pop()
+    raised = _interrupts.pop(threading.get_ident(), None)
+    if raised is not None:
+        raise raised
 
 
 def throw(error: object) -> NoReturn:

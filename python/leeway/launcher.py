@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import pickle
 import shlex
@@ -44,6 +45,16 @@ def pickler() -> Any:
     return cloudpickle
 
 
+# Whether this process loads the script of its parent's launch, for the functions in it.
+loading_main = False
+
+# Becomes a program that gets SIGTERM when the process of that number, its parent, has died.
+_WITH_PARENT = (
+    "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 15); "
+    "int(sys.argv[1]) == os.getppid() and os.execv(sys.argv[2], sys.argv[2:])"
+)
+
+
 def _main_file() -> str | None:
     """The script that defines __main__, which a child loads so that its functions are found there."""
     return getattr(sys.modules["__main__"], "__file__", None)
@@ -64,19 +75,27 @@ def launch(
     processes end with this call, however it ends.
 
     Args:
-        fn: a function that pickle can name, or with the package cloudpickle any: a notebook's, a lambda.
+        fn: a function that pickle can name, or with the package cloudpickle any: a notebook's, a lambda. For a
+            function of the script itself each process loads the script, without cloudpickle: the script
+            calls launch under `if __name__ == "__main__":`.
         setup: called in every worker and server before it joins; registers what they need beyond the built-in
             updaters, codecs and handlers (leeway.updater, leeway.codec, leeway.handler). Servers are
             Python's then.
         settings: of the cluster, as connect has them: replication=2, server_threads=2, ...
 
     Raises:
-        LaunchError: has the traceback of the first worker that failed.
+        LaunchError: has the traceback of the first process that failed.
 
     >>> import operator
     >>> leeway.launch(operator.attrgetter("rank"), workers=2, output=False)
     [0, 1]
     """
+    if loading_main:
+        raise RuntimeError(
+            "the script calls leeway.launch where it is loaded for the functions in it: put that call under "
+            "`if __name__ == '__main__':`"
+        )
+    servers, workers = operator.index(servers), operator.index(workers)
     by = pickler()
     with tempfile.TemporaryDirectory(prefix="leeway-launch-") as name:
         folder = Path(name)
@@ -84,14 +103,17 @@ def launch(
             payload = by.dumps((fn, args, setup))
         except Exception as error:
             raise TypeError(f"{fn!r} or an argument cannot be sent to another process ({error})") from error
-        main = None if by is not pickle else _main_file()
-        if main is None and by is pickle and getattr(fn, "__module__", None) == "__main__":
+        names_main = by is pickle and b"__main__" in payload
+        main = _main_file() if names_main else None
+        if names_main and main is None:
             raise TypeError(
                 "a function of a notebook or of an interactive session needs the package cloudpickle"
             )
-        (folder / "payload").write_bytes(pickle.dumps({"path": sys.path, "main": main, "payload": payload}))
-        child = [sys.executable, "-m", "leeway._launched", name]
-        arguments = [command(), "launch", "--servers", str(servers), "--workers", str(workers)]
+        given = {"path": sys.path, "argv": sys.argv, "main": main, "settings": settings, "payload": payload}
+        (folder / "payload").write_bytes(pickle.dumps(given))
+        child = [sys.executable, "-P", "-m", "leeway._launched", name]
+        with_parent = [sys.executable, "-I", "-S", "-c", _WITH_PARENT, str(os.getpid())]
+        arguments = [*with_parent, command(), "launch", "--servers", str(servers), "--workers", str(workers)]
         if setup is not None:
             program = folder / "server"
             program.write_text(f"#!/bin/sh\nexec {shlex.join(child)}\n")
@@ -123,7 +145,7 @@ def _run(arguments: list[str], environment: dict[str, str], output: bool) -> tup
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        text=True,
+        encoding="utf-8",
         errors="replace",
     ) as process:
         assert process.stdout is not None
@@ -135,6 +157,8 @@ def _run(arguments: list[str], environment: dict[str, str], output: bool) -> tup
             return process.wait(), "".join(last)
         except BaseException:
             process.terminate()  # the command ends all processes that it has started
+            for _ in process.stdout:  # what it still says must not hold it up
+                pass
             process.wait()
             raise
 
@@ -142,7 +166,7 @@ def _run(arguments: list[str], environment: dict[str, str], output: bool) -> tup
 def _results(folder: Path, workers: int, status: int, text: str) -> list[Any]:
     first = folder / "first"
     if first.exists():
-        raise LaunchError(first.read_text())
+        raise LaunchError(first.read_text(encoding="utf-8"))
     results = []
     for rank in range(workers):
         file = folder / f"result-{rank}"

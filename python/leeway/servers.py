@@ -6,13 +6,14 @@ C++ (leeway/server.h) or C, where servers run many at once.
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import traceback
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-from leeway import _arrays, errors
+from leeway import _arrays, _texts, errors
 from leeway._c import ffi, lib
 from leeway._settings import settings_of
 
@@ -39,15 +40,26 @@ def _check(error: Any) -> None:
         errors.throw(error)
 
 
-def _error(code: int, text: str) -> Any:
-    return lib.leeway_error_new(code, text.encode())
-
-
 def _error_of(what: str, raised: BaseException, code: int) -> Any:
     """An exception as an error for the caller: one of Leeway's keeps its kind."""
-    if isinstance(raised, errors.Error):
-        return _error(raised.code, str(raised))
-    return _error(code, f"{what}: {type(raised).__name__}: {raised}")
+    try:
+        text = str(raised)
+    except BaseException:
+        text = "its text cannot be had"
+    if isinstance(raised, errors.Error) and raised.code in errors.KINDS:
+        code = raised.code
+    else:
+        text = f"{what}: {type(raised).__name__}: {text}"
+    return lib.leeway_error_new(code, text.encode(errors="backslashreplace"))
+
+
+def _register(function: Callable[..., Any], name: str, *arguments: Any, kept: Any) -> None:
+    """Calls a function of C that registers; what is kept for its callbacks goes where it fails."""
+    context = _context_of((name, kept))
+    error = function(_texts.encoded("name", name), *arguments, context)
+    if error:
+        _release(context)
+        errors.throw(error)
 
 
 def _vector(address: Any, dtype: int, size: int) -> Any:
@@ -103,10 +115,7 @@ def updater(name: str) -> Callable[[type[T]], type[T]]:
     """
 
     def register(kind: type[T]) -> type[T]:
-        error = lib.leeway_register_updater(
-            name.encode(), lib.leeway_python_make_updater, _context_of((name, kind))
-        )
-        _check(error)
+        _register(lib.leeway_register_updater, name, lib.leeway_python_make_updater, kept=kind)
         return kind
 
     return register
@@ -134,25 +143,32 @@ class _Updater:
 @ffi.def_extern("leeway_python_make_updater")  # type: ignore[untyped-decorator]
 def _make_updater(context: Any, parameters: Any, count: int, described: Any) -> Any:
     name, kind = ffi.from_handle(context)
-    given = {ffi.string(parameters[i].name).decode(): parameters[i].value for i in range(count)}
     try:
+        given = {ffi.string(parameters[i].name).decode(): parameters[i].value for i in range(count)}
         made = _Updater(kind(**given))
         made.try_out()
-    except Exception as raised:
+        last_counts = bool(getattr(made.made, "last_counts", False))
+    except BaseException as raised:
         return _error_of(f"updater '{name}'", raised, errors.InvalidArgument.code)
     described.dtypes = made.dtypes
     described.state_slots = len(made.initial)
     described.initial_state = made.slots
-    described.last_counts = bool(getattr(made.made, "last_counts", False))
+    described.last_counts = last_counts
     described.update = lib.leeway_python_update
     described.release = lib.leeway_python_release
     described.context = _context_of(made)
     return ffi.NULL
 
 
+# Is told why an updater ends this process, if leeway.launch has started it.
+report_end: Callable[[str], None] = lambda text: None
+
+
 def _end_server(kind: Any, value: BaseException, trace: Any) -> None:
-    traceback.print_exception(kind, value, trace)
-    print("leeway: an updater has raised an exception, and the server ends", file=sys.stderr, flush=True)
+    text = "".join(traceback.format_exception(kind, value, trace))
+    text += "leeway: an updater has raised an exception, and the server ends"
+    print(text, file=sys.stderr, flush=True)
+    report_end(text)
     os._exit(1)
 
 
@@ -176,13 +192,14 @@ class Caller(NamedTuple):
     thread: int
 
 
-Handler = Callable[[Caller, bytes], bytes | None]
+Handler = Callable[[Caller, bytes], Any]
 
 
 def handler(name: str) -> Callable[[Handler], Handler]:
     """Registers a function that answers Worker.call(server, name, request).
 
-    It runs on a server's data thread, and must not block. An exception is the caller's: one of Leeway as
+    It answers with bytes, or what lies in memory as they do, or None. It runs on a server's data thread, and
+    must not block. An exception is the caller's: one of Leeway as
     it is, another as leeway.Internal.
 
     >>> @leeway.handler("greet")
@@ -191,11 +208,7 @@ def handler(name: str) -> Callable[[Handler], Handler]:
     """
 
     def register(function: Handler) -> Handler:
-        _check(
-            lib.leeway_register_handler(
-                name.encode(), lib.leeway_python_handle, _context_of((name, function))
-            )
-        )
+        _register(lib.leeway_register_handler, name, lib.leeway_python_handle, kept=function)
         return function
 
     return register
@@ -208,9 +221,9 @@ def _handle(context: Any, caller: Any, request: Any, size: int, answer: Any) -> 
         said = function(
             Caller(caller.worker_rank, caller.server_rank, caller.thread), bytes(ffi.buffer(request, size))
         )
-        data = b"" if said is None else said
-        return lib.leeway_answer_set(answer, ffi.from_buffer(data), len(data))
-    except Exception as raised:
+        data = ffi.from_buffer(b"" if said is None else said)
+        return lib.leeway_answer_set(answer, data, len(data))
+    except BaseException as raised:
         if not isinstance(raised, errors.Error):
             traceback.print_exc()
         return _error_of(f"handler '{name}'", raised, errors.Internal.code)
@@ -229,51 +242,66 @@ def codec(name: str, version: int = 1) -> Callable[[type[T]], type[T]]:
         def decode(self, data, shape) -> array
 
     `values` are of one dimension, or for the rows of a sparse table [rows][columns]; each row then stands
-    by itself. `decode` gets bytes that may be anything, and raises ValueError if they are not its own.
-    Attributes that it may have: `bytes_for_element` (8) and `bytes_for_message` (64), bounds of what
-    encode returns; `lossless` (False); `contracts` (True): with error feedback, what is dropped is shorter
-    than the input; `dtypes` (float32).
+    by itself. Where `encode` raises an exception they go as they are, and the first exception is shown.
+    `decode` gets bytes that may be anything, and raises ValueError if they are not its own.
+
+    Attributes that it may have: `bytes_for_element` (8, at most 1024) and `bytes_for_message` (64, at most
+    a million), bounds of what encode returns; `lossless` (False); `contracts` (True): with error feedback,
+    what is dropped is shorter than the input; `dtypes` (float32).
     """
 
     def register(kind: type[T]) -> type[T]:
-        error = lib.leeway_register_codec(
-            name.encode(), version, lib.leeway_python_make_codec, _context_of((name, kind))
-        )
-        _check(error)
+        _register(lib.leeway_register_codec, name, version, lib.leeway_python_make_codec, kept=kind)
         return kind
 
     return register
 
 
+class _Codec:
+    """A codec of one table."""
+
+    def __init__(self, name: str, made: Any):
+        self.name = name
+        self.made = made
+        self.told = False  # that encode fails
+        self.dtypes = _dtypes(getattr(made, "dtypes", ("float32",)))
+        self.lossless = bool(getattr(made, "lossless", False))
+        self.contracts = bool(getattr(made, "contracts", True))
+        # Read once: the library has memory for what they said.
+        self.for_element = float(getattr(made, "bytes_for_element", 8))
+        self.for_message = int(getattr(made, "bytes_for_message", 64))
+        if not 0 <= self.for_element <= 1024 or not 0 <= self.for_message <= 1_000_000:
+            raise ValueError("bytes_for_element is from 0 to 1024, and bytes_for_message to a million")
+
+    def bytes_max(self, elements: int) -> int:
+        return math.ceil(self.for_element * elements) + self.for_message
+
+
 @ffi.def_extern("leeway_python_make_codec")  # type: ignore[untyped-decorator]
 def _make_codec(context: Any, options: Any, count: int, described: Any) -> Any:
     name, kind = ffi.from_handle(context)
-    given = {
-        ffi.string(options[i].name).decode() or "value": ffi.string(options[i].value).decode()
-        for i in range(count)
-    }
     try:
-        made = kind(**given)
-        described.dtypes = _dtypes(getattr(made, "dtypes", ("float32",)))
-    except Exception as raised:
+        given = {
+            ffi.string(options[i].name).decode() or "value": ffi.string(options[i].value).decode()
+            for i in range(count)
+        }
+        made = _Codec(name, kind(**given))
+    except BaseException as raised:
         return _error_of(f"codec '{name}'", raised, errors.InvalidArgument.code)
-    described.lossless = bool(getattr(made, "lossless", False))
-    described.contracts = bool(getattr(made, "contracts", True))
+    described.dtypes = made.dtypes
+    described.lossless = made.lossless
+    described.contracts = made.contracts
     described.encoded_bytes_max = lib.leeway_python_encoded_bytes_max
     described.encode = lib.leeway_python_encode
     described.decode = lib.leeway_python_decode
     described.release = lib.leeway_python_release
-    described.context = _context_of((name, made))
+    described.context = _context_of(made)
     return ffi.NULL
-
-
-def _codec_bytes_max(made: Any, elements: int) -> int:
-    return int(getattr(made, "bytes_for_element", 8)) * elements + int(getattr(made, "bytes_for_message", 64))
 
 
 @ffi.def_extern("leeway_python_encoded_bytes_max")  # type: ignore[untyped-decorator]
 def _encoded_bytes_max(context: Any, shape: Any) -> int:
-    return _codec_bytes_max(ffi.from_handle(context)[1], shape.elements)
+    return int(ffi.from_handle(context).bytes_max(shape.elements))
 
 
 def _shape_of(shape: Any) -> tuple[int, ...]:
@@ -284,31 +312,34 @@ def _shape_of(shape: Any) -> tuple[int, ...]:
 
 @ffi.def_extern("leeway_python_encode")  # type: ignore[untyped-decorator]
 def _encode(context: Any, values: Any, shape: Any, seed: int, step: int, out: Any, written: Any) -> Any:
-    name, made = ffi.from_handle(context)
+    codec = ffi.from_handle(context)
     try:
         array = _vector(values, shape.dtype, shape.elements).reshape(_shape_of(shape))
         array.flags.writeable = False
-        encoded = bytes(made.encode(array))
-        most = _codec_bytes_max(made, shape.elements)
+        encoded = memoryview(codec.made.encode(array)).tobytes()
+        most = codec.bytes_max(shape.elements)
         if len(encoded) > most:
             raise ValueError(f"encode gives {len(encoded)} bytes, and bytes_for_element promises {most}")
         ffi.memmove(out, encoded, len(encoded))
         written[0] = len(encoded)
         return ffi.NULL
-    except Exception as raised:
-        return _error_of(f"codec '{name}'", raised, errors.InvalidArgument.code)
+    except BaseException as raised:
+        if not codec.told:
+            codec.told = True
+            traceback.print_exc()
+        return _error_of(f"codec '{codec.name}'", raised, errors.InvalidArgument.code)
 
 
 @ffi.def_extern("leeway_python_decode")  # type: ignore[untyped-decorator]
 def _decode(context: Any, encoded: Any, size: int, shape: Any, values: Any) -> Any:
-    name, made = ffi.from_handle(context)
+    codec = ffi.from_handle(context)
     try:
         np = _arrays.numpy()
         expected = _shape_of(shape)
-        array = np.asarray(made.decode(bytes(ffi.buffer(encoded, size)), expected))
+        array = np.asarray(codec.made.decode(bytes(ffi.buffer(encoded, size)), expected))
         if array.shape != expected:
             raise ValueError(f"decode gives the shape {array.shape}, and {expected} is expected")
         _vector(values, shape.dtype, shape.elements)[:] = array.ravel()
         return ffi.NULL
-    except Exception as raised:
-        return _error_of(f"codec '{name}'", raised, errors.InvalidArgument.code)
+    except BaseException as raised:
+        return _error_of(f"codec '{codec.name}'", raised, errors.InvalidArgument.code)

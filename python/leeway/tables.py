@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from leeway import _arrays, errors
+from leeway import _arrays, _texts, errors
 from leeway._c import ffi, lib
-from leeway.ticket import Ticket
+from leeway.ticket import OfOneProcess, Ticket
 
 if TYPE_CHECKING:
     from leeway.worker import Worker
@@ -25,7 +26,7 @@ def _options(timeout: float | None, lr: float | None, priority: int, copy: bool)
     options.timeout_s = 0.0 if timeout is None else (timeout if timeout != 0 else -1.0)
     options.learning_rate = rate
     options.priority = priority
-    options.copy = copy
+    options.copy = bool(copy)
     return options, rate
 
 
@@ -33,7 +34,7 @@ def _seconds(timeout: float | None) -> float:
     return 0.0 if timeout is None else (timeout if timeout != 0 else -1.0)
 
 
-class Table:
+class Table(OfOneProcess):
     """A table of the cluster. Made by Worker.table and Worker.open; any thread may use it.
 
     Every operation takes these options:
@@ -79,7 +80,11 @@ class Table:
         """Gives the table another of its `codecs`; returns the clock from which on all push with it."""
         clock = _new("uint64_t *")
         error = lib.leeway_set_codec(
-            self._worker._c, self.name.encode(), codec.encode(), _seconds(timeout), clock
+            self._worker._c,
+            self.name.encode(),
+            _texts.encoded("codec", codec),
+            _seconds(timeout),
+            clock,
         )
         if error:
             errors.throw(error)
@@ -92,7 +97,8 @@ class Table:
         (another bound) and `nonfinite` ("count" or "refuse").
         """
         texts = [
-            (name.encode(), b"" if value is None else str(value).encode()) for name, value in settings.items()
+            (_texts.encoded("a setting", name), b"" if value is None else _texts.encoded(name, str(value)))
+            for name, value in settings.items()
         ]
         kept = [(_new("char[]", name), _new("char[]", value)) for name, value in texts]
         clock = _new("uint64_t *")
@@ -108,10 +114,11 @@ class Table:
             errors.throw(error)
         return int(clock[0])
 
-    def _ticket(self, error: Any, handle: Any, kept: Any, finish: Any = None) -> Ticket:
+    @staticmethod
+    def _begun(error: Any, ticket: Ticket) -> Ticket:
         if error:
             errors.throw(error)
-        return Ticket(self._worker, handle[0], kept, finish)
+        return ticket
 
     def _check_shape(self, data: _arrays.Data, shape: tuple[int, ...], elements: int, what: str) -> None:
         if data.shape != shape and not (data.elements == elements and len(data.shape) <= 1):
@@ -157,11 +164,11 @@ class DenseTable(Table):
         if data.shape != self.shape:
             self._check_shape(data, self.shape, self._elements, "the push")
         options = _options(timeout, lr, priority, copy)
-        handle = _new("leeway_ticket **")
+        ticket = Ticket(self._worker, data)
         error = lib.leeway_push(
-            self._c, data.dtype, data.address, data.elements, options and options[0], handle
+            self._c, data.dtype, data.address, data.elements, options and options[0], ticket._box
         )
-        return self._ticket(error, handle, data)
+        return self._begun(error, ticket)
 
     def pull_async(self, out: Any = None, *, timeout: float | None = None, priority: int = 0) -> Ticket:
         """As pull, without waiting: the ticket's result is the array."""
@@ -170,11 +177,11 @@ class DenseTable(Table):
         if data.shape != self.shape:
             self._check_shape(data, self.shape, self._elements, "the pull")
         options = _options(timeout, None, priority, False)
-        handle = _new("leeway_ticket **")
+        ticket = Ticket(self._worker, data, lambda _: out)
         error = lib.leeway_pull(
-            self._c, data.dtype, data.address, data.elements, options and options[0], handle
+            self._c, data.dtype, data.address, data.elements, options and options[0], ticket._box
         )
-        return self._ticket(error, handle, data, lambda _: out)
+        return self._begun(error, ticket)
 
     def pull(self, out: Any = None, *, timeout: float | None = None, priority: int = 0) -> Any:
         """Returns the values; with `out`, which is written in place, without a copy.
@@ -208,7 +215,7 @@ class DenseTable(Table):
                 f"values are {_arrays.NAMES[data.dtype]}, and out is {_arrays.NAMES[result.dtype]}"
             )
         options = _options(timeout, lr, priority, copy)
-        handle = _new("leeway_ticket **")
+        ticket = Ticket(self._worker, (data, result), lambda _: out)
         error = lib.leeway_push_pull(
             self._c,
             data.dtype,
@@ -216,9 +223,9 @@ class DenseTable(Table):
             result.address,
             data.elements,
             options and options[0],
-            handle,
+            ticket._box,
         )
-        return self._ticket(error, handle, (data, result), lambda _: out)
+        return self._begun(error, ticket)
 
 
 class SparseTable(Table):
@@ -250,12 +257,12 @@ class SparseTable(Table):
         data = _arrays.data_of(values, self._dtype)
         self._check_shape(data, rows.shape + (self.dim,), rows.elements * self.dim, "the push")
         options = _options(timeout, lr, priority, copy)
-        handle = _new("leeway_ticket **")
+        ticket = Ticket(self._worker, (rows, data))
         error = lib.leeway_push_rows(
             self._c, rows.address, rows.elements, data.dtype, data.address, data.elements,
-            options and options[0], handle,
+            options and options[0], ticket._box,
         )  # fmt: skip
-        return self._ticket(error, handle, (rows, data))
+        return self._begun(error, ticket)
 
     def pull_async(
         self, keys: Any, out: Any = None, *, timeout: float | None = None, priority: int = 0
@@ -267,12 +274,12 @@ class SparseTable(Table):
         data = _arrays.data_of(out, self._dtype, writable=True)
         self._check_shape(data, shape, rows.elements * self.dim, "the pull")
         options = _options(timeout, None, priority, False)
-        handle = _new("leeway_ticket **")
+        ticket = Ticket(self._worker, (rows, data), lambda _: out)
         error = lib.leeway_pull_rows(
             self._c, rows.address, rows.elements, data.dtype, data.address, data.elements,
-            options and options[0], handle,
+            options and options[0], ticket._box,
         )  # fmt: skip
-        return self._ticket(error, handle, (rows, data), lambda _: out)
+        return self._begun(error, ticket)
 
     def pull(self, keys: Any, out: Any = None, *, timeout: float | None = None, priority: int = 0) -> Any:
         """Returns a row for each key; with `out`, which is written in place, without a copy.
@@ -306,12 +313,12 @@ class SparseTable(Table):
                 f"values are {_arrays.NAMES[data.dtype]}, and out is {_arrays.NAMES[result.dtype]}"
             )
         options = _options(timeout, lr, priority, copy)
-        handle = _new("leeway_ticket **")
+        ticket = Ticket(self._worker, (rows, data, result), lambda _: out)
         error = lib.leeway_push_pull_rows(
             self._c, rows.address, rows.elements, data.dtype, data.address, result.address, data.elements,
-            options and options[0], handle,
+            options and options[0], ticket._box,
         )  # fmt: skip
-        return self._ticket(error, handle, (rows, data, result), lambda _: out)
+        return self._begun(error, ticket)
 
 
 class RaggedTable(Table):
@@ -335,35 +342,32 @@ class RaggedTable(Table):
         numbers = _arrays.keys_of(keys)
         if len(rows) != numbers.elements:
             raise errors.InvalidArgument(f"there are {numbers.elements} keys and {len(rows)} rows")
-        parts = [np.atleast_1d(np.asarray(row)) for row in rows]
-        if any(part.ndim != 1 for part in parts):
-            raise errors.InvalidArgument("a row has more than one dimension")
-        widths = np.array([part.size for part in parts], dtype=np.uint32)
-        joined = np.concatenate(parts) if parts else np.empty(0, dtype=_arrays.NAMES[self._dtype])
+        joined, sizes = _arrays.joined(rows, self._dtype)
+        widths = np.array(sizes, dtype=np.uint32)
         data = _arrays.data_of(joined, self._dtype)
         options = _options(timeout, lr, priority, False)
-        handle = _new("leeway_ticket **")
+        ticket = Ticket(self._worker, (numbers, widths, data))
         error = lib.leeway_push_ragged(
             self._c, numbers.address, numbers.elements, ffi.from_buffer("uint32_t[]", widths),
-            data.dtype, data.address, data.elements, options and options[0], handle,
+            data.dtype, data.address, data.elements, options and options[0], ticket._box,
         )  # fmt: skip
-        return self._ticket(error, handle, (numbers, widths, data))
+        return self._begun(error, ticket)
 
     def pull_async(self, keys: Any, *, timeout: float | None = None, priority: int = 0) -> Ticket:
         """As pull, without waiting: the ticket's result is the list of arrays."""
         numbers = _arrays.keys_of(keys)
         options = _options(timeout, None, priority, False)
-        handle = _new("leeway_ticket **")
+        ticket = Ticket(self._worker, numbers, partial(self._rows_of, numbers.elements))
         error = lib.leeway_pull_ragged(
-            self._c, numbers.address, numbers.elements, self._dtype, options and options[0], handle
+            self._c, numbers.address, numbers.elements, self._dtype, options and options[0], ticket._box
         )
-        return self._ticket(error, handle, numbers, self._rows_of)
+        return self._begun(error, ticket)
 
     def pull(self, keys: Any, *, timeout: float | None = None, priority: int = 0) -> list[Any]:
         """Returns an array for each key; of a key that was never pushed it has no elements."""
         return list(self.pull_async(keys, timeout=timeout, priority=priority).wait())
 
-    def _rows_of(self, ticket: Ticket) -> list[Any]:
+    def _rows_of(self, count: int, ticket: Ticket) -> list[Any]:
         np = _arrays.numpy()
         widths, values, elements = _new("uint32_t **"), _new("void **"), _new("uint64_t *")
         error = lib.leeway_pulled_rows(self._worker._c, ticket._c, widths, values, elements)
@@ -377,7 +381,6 @@ class RaggedTable(Table):
             ffi.cast("char *", values[0]),
             int(elements[0]) * element_bytes,
         )
-        count = ticket._kept.elements
         ends = (
             np.cumsum(np.frombuffer(ffi.buffer(widths[0], 4 * count), dtype=np.uint32), dtype=np.uint64)
             if count

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Generator, Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from leeway import errors
 from leeway._c import ffi, lib
@@ -23,21 +23,36 @@ class Info(NamedTuple):
     parts_dropped: int
 
 
-class Ticket:
+class OfOneProcess:
+    """Has handles of the library, which are neither copied nor sent to other processes."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"a {type(self).__name__} belongs to one process: it cannot be copied or pickled")
+
+
+class Ticket(OfOneProcess):
     """A push or pull that is under way: a future. Any thread may use it.
 
     It keeps the arrays alive until the operation has completed, also where the ticket is dropped before.
     """
 
-    __slots__ = ("_worker", "_c", "_kept", "_finish", "_result", "_over")
+    __slots__ = ("_worker", "_box", "_kept", "_finish", "_result", "_over")
 
-    def __init__(self, worker: Worker, handle: Any, kept: Any, finish: Callable[[Ticket], Any] | None):
+    def __init__(self, worker: Worker, kept: Any, finish: Callable[[Ticket], Any] | None = None):
         self._worker = worker
-        self._c = handle
+        # The library writes the handle here. So the arrays have a keeper already when the call that submits
+        # the operation returns, which is where Python raises the exceptions of signals' handlers.
+        self._box = ffi.new("leeway_ticket **")
         self._kept = kept
         self._finish = finish
         self._result: Any = None
         self._over = False
+
+    @property
+    def _c(self) -> Any:
+        return self._box[0]
 
     def wait(self) -> Any:
         """Waits until the operation has completed, and returns the pulled array (None for a push).
@@ -93,6 +108,8 @@ class Ticket:
         It is called on a thread of the library, possibly one that waits in another call. It must not wait.
         An exception that it raises is reported as one of a thread is (threading.excepthook).
         """
+        if not callable(callback):
+            raise TypeError(f"a callback is a function, and not {type(callback).__name__}")
         handle = ffi.new_handle(self)
         number = int(ffi.cast("uintptr_t", handle))
         _callbacks[number] = (handle, self, callback)
@@ -118,7 +135,7 @@ class Ticket:
 
     # At the end of a process the module's own names may be gone.
     def __del__(self, lib: Any = lib, null: Any = ffi.NULL) -> None:
-        handle, self._c = self._c, null
+        handle, self._box[0] = self._box[0], null
         if self._kept is not None and not self._over and not lib.leeway_done(self._worker._c, handle):
             self._worker._keep(handle, self._kept)
         else:

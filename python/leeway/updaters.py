@@ -51,6 +51,8 @@ class SGD(Updater):
         weight_decay: float = 0,
         nesterov: bool = False,
     ):
+        if nesterov and not momentum:
+            raise ValueError("nesterov needs a momentum")
         if momentum:
             name = "nesterov" if nesterov else "momentum"
             super().__init__(name, learning_rate=lr, momentum=momentum, weight_decay=weight_decay)

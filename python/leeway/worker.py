@@ -4,26 +4,38 @@ from __future__ import annotations
 
 import atexit
 import json
+import math
+import operator
 import os
+import threading
+import time
 import weakref
 from collections import deque
 from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, Literal, overload
 
-from leeway import _arrays, errors
+from leeway import _arrays, _texts, errors
 from leeway._c import ffi, lib
 from leeway._settings import settings_of
 from leeway.tables import DenseTable, RaggedTable, SparseTable, Table, _seconds, _taken
+from leeway.ticket import OfOneProcess
 
-lib.leeway_set_main_thread()
+
+def _say_main_thread() -> None:
+    lib.leeway_set_main_thread(threading.main_thread().ident)
+
+
+_say_main_thread()
+os.register_at_fork(after_in_child=_say_main_thread)
 
 _KINDS = {
     lib.LEEWAY_DENSE: DenseTable,
     lib.LEEWAY_SPARSE: SparseTable,
     lib.LEEWAY_RAGGED: RaggedTable,
 }
-# How long the end of a process waits for its workers to leave; the cluster does without their word after that.
+# How long the end of a process waits until all its workers have left; the cluster does without their word
+# after that.
 _END_TIMEOUT_S = 2.0
 
 
@@ -41,7 +53,7 @@ def connect(**settings: Any) -> Worker:
     return Worker(**settings)
 
 
-class Worker:
+class Worker(OfOneProcess):
     """A member of the cluster, which pushes and pulls. Any thread may use it.
 
     As a context manager it leaves the cluster at the end. A child of fork() cannot use its parent's worker
@@ -51,24 +63,28 @@ class Worker:
     _c: Any = ffi.NULL
 
     def __init__(self, **settings: Any):
+        self._orphans: deque[tuple[Any, Any]] = deque()
         texts = settings_of(settings, role="worker")
         worker = ffi.new("leeway_worker **")
-        error = lib.leeway_connect_with(
-            ffi.new("leeway_setting[]", texts),
-            len(texts),
-            ffi.addressof(lib, "leeway_python_hooks"),
-            worker,
-        )
+        try:
+            error = lib.leeway_connect_with(
+                ffi.new("leeway_setting[]", texts),
+                len(texts),
+                ffi.addressof(lib, "leeway_python_hooks"),
+                worker,
+            )
+        finally:  # also where Ctrl-C comes when the call returns
+            self._c = worker[0]
         if error:
             errors.throw(error)
-        self._c = worker[0]
-        self._orphans: deque[tuple[Any, Any]] = deque()
         _open.add(self)
 
     # Finalizers of a cycle come in any order: what a later one finds is no handle, instead of a freed one.
     def __del__(self, lib: Any = lib, null: Any = ffi.NULL) -> None:
         handle, self._c = self._c, null
         lib.leeway_worker_free(handle)
+        for ticket, _ in self._orphans:
+            lib.leeway_ticket_free(ticket)
 
     # ---- the cluster ----
 
@@ -116,7 +132,7 @@ class Worker:
             DeadlineExceeded: names those that are missing.
         """
         group = lib.LEEWAY_ALL if servers else lib.LEEWAY_WORKERS
-        error = lib.leeway_barrier(self._c, group, name.encode(), _seconds(timeout))
+        error = lib.leeway_barrier(self._c, group, _texts.encoded("name", name), _seconds(timeout))
         if error:
             errors.throw(error)
 
@@ -132,15 +148,19 @@ class Worker:
         }
         return stats
 
-    def call(self, server: int, handler: str, request: bytes = b"", timeout: float | None = None) -> bytes:
-        """Calls a request handler of a server, and returns its answer or raises its error."""
+    def call(self, server: int, handler: str, request: Any = b"", timeout: float | None = None) -> bytes:
+        """Calls a request handler of a server, and returns its answer or raises its error.
+
+        `request`: bytes, or what lies in memory as they do (bytearray, memoryview, a NumPy array).
+        """
+        data = ffi.from_buffer(request)
         answer, size = ffi.new("char **"), ffi.new("size_t *")
         error = lib.leeway_call(
             self._c,
             server,
-            handler.encode(),
-            ffi.from_buffer(request),
-            len(request),
+            _texts.encoded("handler", handler),
+            data,
+            len(data),
             _seconds(timeout),
             answer,
             size,
@@ -196,16 +216,12 @@ class Worker:
                 f"table '{name}' needs one of shape=, dim= and ragged=True; Worker.open opens one that exists"
             )
         number = _arrays.dtype_number(dtype)
-        label = name.encode()
+        label = _texts.encoded("name", name)
         if shape is not None:
-            sizes = [shape] if isinstance(shape, int) else [int(size) for size in shape]
-            if any(size < 0 for size in sizes):
-                raise errors.InvalidArgument(
-                    f"table '{name}' has the shape {tuple(sizes)}: a size is below 0"
-                )
+            sizes = _sizes(shape)
             spec = lib.leeway_spec_dense(label, number, sizes, len(sizes))
         elif dim is not None:
-            spec = lib.leeway_spec_sparse(label, number, dim)
+            spec = lib.leeway_spec_sparse(label, number, _sizes((dim,))[0])
         else:
             spec = lib.leeway_spec_ragged(label, number)
         fields = {
@@ -216,7 +232,7 @@ class Worker:
         try:
             for field, value in fields.items():
                 if value is not None:
-                    error = lib.leeway_spec_set(spec, field.encode(), str(value).encode())
+                    error = lib.leeway_spec_set(spec, field.encode(), _texts.encoded(field, str(value)))
                     if error:
                         errors.throw(error)
             table = ffi.new("leeway_table **")
@@ -234,7 +250,7 @@ class Worker:
             NotFound: lists the tables that exist.
         """
         table = ffi.new("leeway_table **")
-        error = lib.leeway_open_table(self._c, name.encode(), table)
+        error = lib.leeway_open_table(self._c, _texts.encoded("name", name), table)
         if error:
             errors.throw(error)
         return self._opened(table[0])
@@ -248,26 +264,27 @@ class Worker:
         Put a model's many tensors into few arrays: a process shares at most 256. For torch:
         torch.from_numpy of it; bfloat16 comes as a torch tensor.
         """
-        shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        sizes = _sizes(shape)
         number = _arrays.dtype_number(dtype)
         name = _arrays.NAMES[number]
         np = _arrays.numpy()
         element_bytes = 2 if name == "bfloat16" else np.dtype(name).itemsize
-        elements = 1
-        for size in shape:
-            elements *= size
+        elements = math.prod(sizes)
+        if elements == 0:
+            return _arrays.empty(tuple(sizes), number)
         array = ffi.new("leeway_array **")
         error = lib.leeway_allocate(self._c, elements * element_bytes, array)
         if error:
             errors.throw(error)
         handle = array[0]
-        data = ffi.gc(lib.leeway_array_data(handle), lambda _: lib.leeway_array_free(handle))
+        free = lib.leeway_array_free  # the module's own names may be gone at the end of a process
+        data = ffi.gc(lib.leeway_array_data(handle), lambda _: free(handle))
         memory = ffi.buffer(data, elements * element_bytes)  # keeps `data`
         if name != "bfloat16":
-            return np.frombuffer(memory, dtype=name).reshape(shape)
+            return np.frombuffer(memory, dtype=name).reshape(sizes)
         import torch
 
-        return torch.frombuffer(memory, dtype=torch.bfloat16).reshape(shape)
+        return torch.frombuffer(memory, dtype=torch.bfloat16).reshape(sizes)
 
     # ---- checkpoints ----
 
@@ -278,21 +295,21 @@ class Worker:
         checkpoint_dir. Only the caller waits, training goes on.
         """
         folder = ffi.new("char **")
-        error = lib.leeway_checkpoint(self._c, os.fsencode(directory), _seconds(timeout), folder)
+        error = lib.leeway_checkpoint(self._c, _texts.path(directory), _seconds(timeout), folder)
         if error:
             errors.throw(error)
         return _taken(folder)
 
     def save_residuals(self, directory: str | os.PathLike[str]) -> None:
         """Saves what lossy codecs have left out of this worker's pushes so far."""
-        error = lib.leeway_save_residuals(self._c, os.fsencode(directory))
+        error = lib.leeway_save_residuals(self._c, _texts.path(directory))
         if error:
             errors.throw(error)
 
     def load_residuals(self, directory: str | os.PathLike[str], rank: int | None = None) -> None:
         """Takes over the residuals that a worker of that rank (None: this one's) has saved."""
         given = ffi.NULL if rank is None else ffi.new("uint32_t *", rank)
-        error = lib.leeway_load_residuals(self._c, os.fsencode(directory), given)
+        error = lib.leeway_load_residuals(self._c, _texts.path(directory), given)
         if error:
             errors.throw(error)
 
@@ -307,9 +324,9 @@ class Worker:
             DeadlineExceeded: it has left, and a server's death may still lose its last pushes.
         """
         error = lib.leeway_leave(self._c, _seconds(timeout))
-        _open.discard(self)
         if error:
-            errors.throw(error)
+            errors.throw(error)  # where Ctrl-C has ended it, the end of the process leaves, briefly
+        _open.discard(self)
 
     def __enter__(self) -> Worker:
         return self
@@ -323,11 +340,14 @@ class Worker:
         if kind is None:
             self.close()
         else:
-            _leave(self)
+            _leave(self, _END_TIMEOUT_S)
+            errors.raise_interrupt()
 
     def _keep(self, ticket: Any, arrays: Any) -> None:
         """Keeps the arrays of an operation whose ticket was dropped until it has completed."""
-        for _ in range(len(self._orphans)):  # by turns: any thread may be here, also within this one's call
+        # Two are looked at for each that comes: as many go, and none costs more the more there are. Any thread
+        # may be here, also within this one's call.
+        for _ in range(2):
             try:
                 one = self._orphans.popleft()
             except IndexError:
@@ -342,15 +362,27 @@ class Worker:
 _open: weakref.WeakSet[Worker] = weakref.WeakSet()
 
 
-def _leave(worker: Worker) -> None:
+def _sizes(shape: Any) -> list[int]:
+    """Sizes of dimensions: of one where `shape` is an integer."""
+    try:
+        sizes = [operator.index(shape)]
+    except TypeError:
+        sizes = [operator.index(size) for size in shape]
+    if any(size < 0 for size in sizes):
+        raise errors.InvalidArgument(f"the shape is {tuple(sizes)}: a size is below 0")
+    return sizes
+
+
+def _leave(worker: Worker, timeout: float) -> None:
     """Leaves briefly, whatever the outcome: there is another error to report, or the process ends."""
-    error = lib.leeway_leave(worker._c, _END_TIMEOUT_S)
+    error = lib.leeway_leave(worker._c, timeout)
+    _open.discard(worker)
     if error:
         lib.leeway_error_free(error)
-    _open.discard(worker)
 
 
 @atexit.register
 def _leave_all() -> None:
+    end = time.monotonic() + _END_TIMEOUT_S
     for worker in list(_open):
-        _leave(worker)
+        _leave(worker, max(end - time.monotonic(), 0.01))

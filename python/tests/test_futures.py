@@ -109,3 +109,12 @@ def test_wait_reports_the_first_failure_after_all_are_over(table):
     with pytest.raises(leeway.DeadlineExceeded):
         leeway.wait(tickets)
     assert all(ticket.done() for ticket in tickets)
+
+
+def test_threads_that_wait_for_one_ragged_pull_all_get_it(w):
+    table = w.table("ragged futures", ragged=True, updater="assign", consistency="asp")
+    table.push([1], [np.float32([1, 2])]).wait()
+    ticket = table.pull_async([1])
+    finish = ticket._finish  # of a thread that comes here as another one has done with the ticket
+    ticket.wait()
+    assert ticket._kept is None and finish(ticket)[0].tolist() == [1, 2]

@@ -1,7 +1,10 @@
 """leeway.launch and `python -m leeway`."""
 
+import os
+import select
 import subprocess
 import sys
+import threading
 
 import leeway
 import numpy as np
@@ -36,7 +39,7 @@ def test_the_first_traceback_is_shown():
 
 def test_what_cannot_be_sent_is_said():
     with pytest.raises(TypeError, match="cannot be sent"):
-        leeway.launch(train, open(__file__), output=False)
+        leeway.launch(train, threading.Lock(), output=False)
 
 
 def test_a_script_launches_its_own_function(tmp_path):
@@ -56,3 +59,80 @@ def test_the_module_is_the_command():
         [sys.executable, "-m", "leeway", "--version"], capture_output=True, text=True, timeout=60
     )
     assert leeway.__version__ in done.stdout
+
+
+def run(tmp_path, text, *arguments):
+    script = tmp_path / "script.py"
+    script.write_text(text)
+    return subprocess.run([sys.executable, script, *arguments], capture_output=True, text=True, timeout=60)
+
+
+# Without cloudpickle a child loads the script, for the functions in it.
+PLAIN = "import sys; sys.modules['cloudpickle'] = None; import leeway\n"
+
+
+def test_a_script_without_a_main_part_is_told_so(tmp_path):
+    done = run(tmp_path, PLAIN + "def rank(worker): return worker.rank\nprint(leeway.launch(rank))\n")
+    assert done.returncode == 1 and "if __name__ == '__main__':" in done.stderr, done.stderr
+
+
+def test_a_launch_within_a_launch_works():
+    assert leeway.launch(nested, output=False) == [[0]]
+
+
+def nested(worker):
+    return leeway.launch(rank_of, output=False)
+
+
+def rank_of(worker):
+    return worker.rank
+
+
+def odd_text(worker):
+    raise ValueError("\udcff\0")
+
+
+def test_any_text_of_an_exception_is_shown():
+    with pytest.raises(LaunchError, match=r"(?s)^worker 0 has failed.*in odd_text.*\\udcff"):
+        leeway.launch(odd_text, output=False)
+
+
+def test_arguments_of_the_script_are_those_of_its_workers(tmp_path):
+    done = run(tmp_path, PLAIN + """
+def argument(worker): return sys.argv[1]
+if __name__ == '__main__': print(leeway.launch(argument, output=False))
+""", "given")  # fmt: skip
+    assert done.stdout == "['given']\n", done.stdout + done.stderr
+
+
+def test_settings_are_checked():
+    with pytest.raises(LaunchError, match="LEEWAY_REPLICATIONS"):
+        leeway.launch(rank_of, output=False, replications=2)
+
+
+@pytest.mark.parametrize("wrong", [{"workers": "2"}, {"servers": 1.5}, {"workers": None}])
+def test_numbers_of_processes_are_integers(wrong):
+    with pytest.raises(TypeError, match="integer"):
+        leeway.launch(rank_of, **wrong)
+
+
+def test_a_launcher_that_is_killed_leaves_no_process(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import leeway, os, time\n"
+        "def sleep(worker):\n"
+        "    print('process', os.getpid(), flush=True)\n"
+        "    time.sleep(100)\n"
+        "if __name__ == '__main__': leeway.launch(sleep)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, script],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as launcher:
+        worker = int(launcher.stdout.readline().split()[-1])
+        ended = select.poll()
+        ended.register(os.pidfd_open(worker), select.POLLIN)
+        launcher.kill()
+        assert ended.poll(30_000)

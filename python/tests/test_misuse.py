@@ -1,5 +1,6 @@
 """What wrong arguments and wrong calls get: an exception with the library's text, never a crash."""
 
+import copy
 import gc
 import os
 import pickle
@@ -7,6 +8,8 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
+import weakref
 
 import leeway
 import numpy as np
@@ -32,7 +35,7 @@ def table(w):
         (np.array([[None] * 3] * 2), TypeError, "object"),
         ("text", TypeError, "no numbers"),
         (None, TypeError, "no numbers"),
-        ([[1, 2], [3]], ValueError, ""),
+        ([[1, 2], [3]], ValueError, "inhomogeneous"),
         (object(), TypeError, "no numbers"),
     ],
     ids=str,
@@ -253,3 +256,146 @@ def test_a_program_that_ends_without_closing_does_not_hang(cluster):
         **{**made.settings, "van": "tcp"},
     )
     assert (status, text) == (0, "ends\n")
+
+
+@pytest.mark.parametrize(
+    "call, kind",
+    [
+        (lambda w, t: w.open("misused\0"), leeway.InvalidArgument),
+        (lambda w, t: w.table("misused\0", shape=(2, 3)), leeway.InvalidArgument),
+        (lambda w, t: w.table("zero byte", shape=1, updater="add\0"), leeway.InvalidArgument),
+        (lambda w, t: t.set_codec("none\0"), leeway.InvalidArgument),
+        (lambda w, t: t.change(**{"nonfinite": "count\0"}), leeway.InvalidArgument),
+        (lambda w, t: w.call(0, "leeway\0"), leeway.InvalidArgument),
+        (lambda w, t: w.barrier("all\0", timeout=1), leeway.InvalidArgument),
+        (lambda w, t: w.checkpoint("/tmp\0"), leeway.InvalidArgument),
+        (lambda w, t: leeway.connect(scheduler="127.0.0.1:1\0", connect_timeout_ms=1), leeway.InvalidArgument),
+        (lambda w, t: leeway.handler("zero\0")(print), leeway.InvalidArgument),
+        (lambda w, t: w.open("\ud800"), ValueError),
+        (lambda w, t: w.open(b"misused"), TypeError),
+        (lambda w, t: w.open(None), TypeError),
+        (lambda w, t: w.call(0, "none", "text"), TypeError),
+    ],
+)  # fmt: skip
+def test_texts_that_are_none(w, table, call, kind):
+    with pytest.raises(kind):
+        call(w, table)
+
+
+def test_sizes_that_are_none(w):
+    for wrong in ("34", (2.7,), 2.5, None, [None]):
+        with pytest.raises(TypeError):
+            w.table("sizes", shape=wrong)
+        with pytest.raises(TypeError):
+            w.allocate(wrong)
+    for wrong in (-1, (-2, -3)):
+        with pytest.raises(leeway.InvalidArgument, match="below 0"):
+            w.allocate(wrong)
+    with pytest.raises(leeway.InvalidArgument, match="below 0"):
+        w.table("sizes", dim=-1)
+    assert w.table("sizes", shape=np.int64(3)).shape == (3,) and w.allocate(np.int8(3)).shape == (3,)
+
+
+def test_numbers_that_a_table_of_integers_cannot_hold(w):
+    table = w.table("whole", shape=2, dtype="int32", consistency="asp")
+    for wrong in ([2**31, 0], [0.5, 0], [float("nan"), 0], [2**70, 0]):
+        with pytest.raises((ValueError, TypeError)):
+            table.push(wrong)
+    table.push([2.0, -1]).wait()
+    assert table.pull().tolist() == [2, -1]
+
+
+def test_masked_arrays_are_refused(w, table):
+    masked = np.ma.array(np.ones((2, 3), np.float32), mask=True)
+    rows = w.table("masked", dim=1, consistency="asp")
+    for call in (lambda: table.push(masked), lambda: table.pull(out=masked),
+                 lambda: rows.pull(np.ma.array([1, 2], mask=[0, 1]))):  # fmt: skip
+        with pytest.raises(TypeError, match="mask"):
+            call()
+
+
+def test_a_key_below_0_among_large_ones_is_refused(w):
+    rows = w.table("keys below 0", dim=1, consistency="asp")
+    with pytest.raises(ValueError, match="key -1 is below 0"):
+        rows.pull([2**63, -1])
+
+
+def test_copies_are_refused(w, table):
+    ticket = table.pull_async()
+    for one in (w, table, ticket):
+        for way in (copy.copy, copy.deepcopy):
+            with pytest.raises(TypeError, match="belongs to one process"):
+                way(one)
+    ticket.wait()
+
+
+def test_callbacks_are_functions(table):
+    with pytest.raises(TypeError, match="a callback is a function"):
+        table.pull_async().add_done_callback(None)
+
+
+def test_a_signal_between_submission_and_ticket_frees_no_array(w, monkeypatch):
+    """Ctrl-C may come just as the call of C returns: the array is kept until the operation is over."""
+    table = w.table("struck", shape=1 << 20, consistency="asp")
+    real = leeway.tables.lib
+
+    class Struck:
+        def leeway_push(self, *arguments):
+            assert not real.leeway_push(*arguments)
+            raise KeyboardInterrupt
+
+    values = np.ones(1 << 20, np.float32)
+    freed = weakref.ref(values)
+    with monkeypatch.context() as patch:
+        patch.setattr(leeway.tables, "lib", Struck())
+        patch.setattr(leeway.Ticket.__del__, "__defaults__", (Pending(), leeway.tables.ffi.NULL))
+        with pytest.raises(KeyboardInterrupt):
+            table.push(values)
+    del values
+    gc.collect()
+    assert freed() is not None
+    assert (table.pull() == 1).all()
+
+
+class Pending:
+    """The library while no operation is over."""
+
+    def leeway_done(self, worker, ticket):
+        return 0
+
+
+def test_an_interrupt_is_raised_in_its_own_thread_and_only_once():
+    errors = leeway.errors
+    errors._keep_interrupt(None, KeyboardInterrupt(), None)
+    raised = []
+    other = threading.Thread(target=lambda: raised.append(errors.raise_interrupt()))
+    other.start()
+    other.join()
+    assert raised == [None]
+    with pytest.raises(KeyboardInterrupt):
+        errors.raise_interrupt()
+    errors._keep_interrupt(None, KeyboardInterrupt(), None)
+    errors._interrupted(None)  # of a later wait
+    errors.raise_interrupt()
+
+
+def test_signals_end_a_wait_where_another_thread_has_imported_leeway():
+    status, text = run(
+        """
+        import signal, threading, time
+        def load():
+            import leeway
+        thread = threading.Thread(target=load)
+        thread.start()
+        thread.join()
+        import leeway
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        begun = time.monotonic()
+        try:
+            leeway.connect(scheduler="127.0.0.1:1", connect_timeout_ms=30000)
+        except KeyboardInterrupt:
+            print(time.monotonic() - begun < 20)
+        """
+    )
+    assert (status, text) == (0, "True\n")

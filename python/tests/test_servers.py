@@ -129,3 +129,81 @@ def test_the_example_runs():
     example = Path(__file__).parents[2] / "examples" / "python" / "own_server.py"
     done = subprocess.run([sys.executable, example], capture_output=True, text=True, timeout=100)
     assert done.returncode == 0 and "of server 0: hello" in done.stdout, done.stdout + done.stderr
+
+
+class Unspeakable(Exception):
+    def __str__(self):
+        raise RuntimeError("no text")
+
+
+class Odd(leeway.Error):
+    code = 0
+
+
+def extend_badly():
+    def fail(how):
+        if how == b"exit":
+            raise SystemExit(3)
+        if how == b"surrogate":
+            raise ValueError("\udcff")
+        if how == b"unspeakable":
+            raise Unspeakable
+        if how == b"odd":
+            raise Odd("odd")
+
+    @leeway.handler("bad")
+    def bad(caller, request):
+        fail(request)
+        return {b"text": "text", b"array": np.arange(3.0), b"view": memoryview(b"123456")[::2]}[request]
+
+    @leeway.updater("bad")
+    class Bad:
+        def __init__(self, how):
+            fail([b"exit", b"surrogate", b"unspeakable", b"odd"][int(how)])
+
+    @leeway.codec("bad")
+    class BadCodec:
+        def __init__(self, value):
+            fail(value.encode())
+            self.value = value
+            self.bytes_for_element = {"negative": -1, "huge": 1e30, "nan": float("nan"), "bits": 0.125}.get(
+                value, 8
+            )
+
+        def encode(self, values):
+            if self.value == "grows":
+                self.bytes_for_element = 1 << 20
+                return b"x" * (1 << 20)
+            return {"number": 5, "none": None, "text": "x", "bits": np.packbits(values > 0)}[self.value]
+
+        def decode(self, data, shape):
+            return np.unpackbits(np.frombuffer(data, np.uint8))[: shape[0]].astype(np.float32)
+
+
+def use_badly(worker):
+    for how in (b"exit", b"surrogate", b"unspeakable", b"odd", b"text", b"view"):
+        with pytest.raises(leeway.Internal, match="handler 'bad'"):
+            worker.call(0, "bad", how)
+    assert worker.call(0, "bad", memoryview(b"array")) == np.arange(3.0).tobytes()
+    for how in range(4):
+        with pytest.raises(leeway.InvalidArgument, match="updater 'bad'"):
+            worker.table("bad", shape=1, updater=leeway.Updater("bad", how=how))
+    for how in ("exit", "surrogate", "unspeakable", "odd", "negative", "huge", "nan"):
+        with pytest.raises(leeway.InvalidArgument, match="codec 'bad'"):
+            worker.table("bad " + how, shape=1, codec="bad:" + how, consistency="asp")
+    for how in ("number", "none", "text", "grows"):
+        table = worker.table(
+            "bad " + how, shape=64, codec="bad:" + how, error_feedback="off", consistency="asp"
+        )
+        table.push(np.ones(64, np.float32)).wait()
+        assert (table.pull() == 1).all()  # it went as it is
+    table = worker.table("bits", shape=64, codec="bad:bits", error_feedback="off", consistency="asp")
+    table.push(np.ones(64, np.float32)).wait()
+    assert (table.pull() == 1).all()
+    return True
+
+
+def test_what_raises_oddly_or_returns_nonsense_is_an_error(capfd):
+    assert leeway.launch(use_badly, setup=extend_badly) == [True]
+    shown = capfd.readouterr().out
+    assert "ValueError: encode gives 1048576 bytes" in shown and "TypeError: memoryview" in shown

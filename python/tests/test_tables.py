@@ -201,3 +201,47 @@ def test_checkpoints(cluster, tmp_path):
     w.load_residuals(tmp_path, rank=0)
     with pytest.raises(leeway.NotFound):
         w.load_residuals(tmp_path, rank=7)
+
+
+def test_ragged_rows_are_lists_or_tensors(w):
+    table = w.table("ragged lists", ragged=True, updater="assign", consistency="asp")
+    table.push([1, 2], [[1, 2], [3]]).wait()
+    assert [row.tolist() for row in table.pull([1, 2])] == [[1, 2], [3]]
+    torch = pytest.importorskip("torch")
+    halves = w.table("ragged torch", ragged=True, dtype="bfloat16", updater="assign", consistency="asp")
+    halves.push(
+        [1, 2],
+        [torch.ones(2, dtype=torch.bfloat16, requires_grad=True), torch.empty(0, dtype=torch.bfloat16)],
+    ).wait()
+    assert [row.tolist() for row in halves.pull([1, 2])] == [[1, 1], []]
+
+
+def test_tensors_that_are_read_otherwise_than_they_lie_are_refused(w):
+    torch = pytest.importorskip("torch")
+    table = w.table("lazy", shape=2, consistency="asp")
+    with pytest.raises(ValueError, match="resolve_neg"):
+        table.push(torch._neg_view(torch.ones(2)))
+    with pytest.raises(TypeError, match="to_dense"):
+        table.push(torch.ones(2).to_sparse())
+
+
+def test_a_tensor_that_gets_other_data_keeps_those_under_way(w):
+    torch = pytest.importorskip("torch")
+    table = w.table("replaced", shape=1 << 20, consistency="asp")
+    tensor = torch.ones(1 << 20)
+    address = tensor.data_ptr()
+    ticket = table.push(tensor)
+    tensor.data = torch.zeros(1 << 20)
+    assert ticket._kept.owner.data_ptr() == address
+    ticket.wait()
+    assert (table.pull() == 1).all()
+
+
+def test_nesterov_needs_a_momentum():
+    with pytest.raises(ValueError, match="momentum"):
+        leeway.SGD(nesterov=True)
+
+
+def test_settings_of_none_are_not_set():
+    with pytest.raises(leeway.InvalidArgument, match="LEEWAY_SCHEDULER is not set"):
+        leeway.connect(scheduler=None)
