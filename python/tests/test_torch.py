@@ -70,6 +70,20 @@ def test_a_step_is_that_of_torch(w, overlap, updater, plain, options):
     assert w.open(f"{name}/0.weight..2.bias").shape == (4 * 3 + 3 + 3 * 2 + 2,)
 
 
+def test_overlap_pulls_within_backward_where_the_consistency_allows_it(w):
+    for consistency, early in ((leeway.ASP(), True), (leeway.SSP(1), True), (leeway.BSP(), False)):
+        ours, theirs = model_of(), model_of()
+        optimizer = leeway.torch.DistributedOptimizer(
+            ours, worker=w, updater=leeway.SGD(0.1), consistency=consistency, overlap=True,
+            bucket_bytes=1, name=f"early {consistency}",
+        )  # fmt: skip
+        train(ours, optimizer, 5)
+        train(theirs, torch.optim.SGD(theirs.parameters(), 0.1), 5)
+        assert equal(ours.state_dict(), theirs.state_dict())
+        backward(ours)
+        assert all((bucket.pull is not None) == early for bucket in optimizer._buckets)
+
+
 def test_workers_train_one_model_by_the_mean_of_their_gradients(cluster):
     members = cluster(workers=2)
     states = {}

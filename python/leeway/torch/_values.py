@@ -171,3 +171,17 @@ def pull(
             parts = values.split([parameter.numel() for _, parameter in bucket])
             for (_, parameter), part in zip(bucket, parts, strict=True):
                 parameter.copy_(part.view(parameter.shape))
+
+
+def staleness_of(text: str) -> float:
+    """The bound on staleness, in clocks, of a consistency."""
+    name, _, numbers = text.split(",")[0].partition(":")
+    if name == "bsp" or name == "backup":
+        return 0
+    if name == "ssp":
+        return int(numbers)
+    if name == "dssp":
+        return int(numbers.partition("-")[2])
+    if name in ("asp", "psp", "softsync", "fedbuff"):
+        return float("inf")
+    raise errors.InvalidArgument(f"consistency is {text!r}, which is not known")

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import torch
 import torch.nn.functional as F
 
-from leeway import _arrays, errors
+from leeway import _arrays
 from leeway.tables import SparseTable
 from leeway.ticket import Ticket
+from leeway.torch._values import staleness_of
 from leeway.updaters import Updater
 from leeway.worker import Worker
 
@@ -74,7 +75,7 @@ class _Embedding(torch.nn.Module):
         text = "bsp" if consistency is None else str(consistency)
         adds_up = text.startswith(("bsp", "backup", "softsync", "fedbuff"))
         self._worker = worker
-        self._staleness = _staleness_of(text)
+        self._staleness = staleness_of(text)
         self._scale = 1.0 if adds_up or not average else 1.0 / worker.num_workers
         self._prefetched: deque[_Rows] = deque()
         self._pushes: deque[Ticket] = deque()
@@ -207,17 +208,3 @@ class EmbeddingBag(_Embedding):
 def _unsigned(keys: torch.Tensor) -> Any:
     """Keys as servers count them: those below 0 are the highest ones."""
     return keys.numpy().view(_arrays.numpy().uint64)
-
-
-def _staleness_of(text: str) -> float:
-    """The bound on staleness, in clocks, of a consistency."""
-    name, _, numbers = text.split(",")[0].partition(":")
-    if name == "bsp" or name == "backup":
-        return 0
-    if name == "ssp":
-        return int(numbers)
-    if name == "dssp":
-        return int(numbers.partition("-")[2])
-    if name in ("asp", "psp", "softsync", "fedbuff"):
-        return float("inf")
-    raise errors.InvalidArgument(f"consistency is {text!r}, which is not known")

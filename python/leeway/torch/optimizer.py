@@ -11,7 +11,7 @@ import torch
 from leeway import _arrays, errors
 from leeway.tables import DenseTable
 from leeway.ticket import Ticket, wait
-from leeway.torch._values import BUCKET_BYTES, Flat, begin, buckets_of, label, trainable
+from leeway.torch._values import BUCKET_BYTES, Flat, begin, buckets_of, label, staleness_of, trainable
 from leeway.updaters import Updater
 from leeway.worker import Worker
 
@@ -22,7 +22,13 @@ class _Bucket:
     """The parameters of one table, with memory for their gradients, in one array each."""
 
     def __init__(
-        self, flat: Flat, table: DenseTable, gradients: torch.Tensor, group: dict[str, Any], place: int
+        self,
+        flat: Flat,
+        table: DenseTable,
+        gradients: torch.Tensor,
+        group: dict[str, Any],
+        place: int,
+        staleness: float,
     ):
         self.flat = flat
         self.table = table
@@ -30,10 +36,16 @@ class _Bucket:
         self.views = flat.views_of(gradients)
         self.group = group
         self.priority = -place
+        self.staleness = staleness  # that the table's consistency allows, in clocks
         self.taken: dict[int, tuple[torch.Tensor, int]] = {}  # by parameter: what was copied, and its version
         self.is_pushed = False  # in this step
         self.push: Ticket | None = None
         self.pull: Ticket | None = None
+        self.is_pulled_early = False  # before the iteration has ended
+
+    def begin_pull(self, early: bool) -> None:
+        self.is_pulled_early = early
+        self.pull = self.table.pull_async(out=self.flat.values, priority=self.priority)
 
     def take(self, index: int, scale: float) -> None:
         """Copies a parameter's gradient to where it is pushed from."""
@@ -74,9 +86,12 @@ class _Bucket:
             push.wait()
 
     def end_pull(self) -> None:
+        """Waits for the values; those that were pulled within backward() may have become too stale."""
         pull, self.pull = self.pull, None
         if pull is not None:
             pull.wait()
+            if self.is_pulled_early and pull.info.clock + self.staleness < self.table.worker.clocks:
+                self.table.pull(out=self.flat.values, priority=self.priority)
             self.flat.scatter()
 
 
@@ -93,9 +108,10 @@ class DistributedOptimizer(torch.optim.Optimizer):
         average: a step is one by the mean of the workers' gradients, as in DistributedDataParallel: with
             consistencies that apply each push by itself, each counts as 1 / num_workers. Otherwise they add up.
         overlap: gradients are pushed within backward() as they come, the last layer's first, and parameters
-            are waited for where a module of `params`, which is a module then, is called next. Gradients
-            cannot be changed after backward(), and parameters that are read by other means than the forward
-            of their own module or state_dict() need synchronize() before.
+            are pulled at once where the consistency allows that, or else by step(); they are waited for
+            where a module of `params`, which is a module then, is called next. Gradients cannot be changed
+            after backward(). Parameters that are read by other means than the forward of their own module or
+            state_dict() need synchronize() before; no module may use another's detached.
         bucket_bytes: parameters that follow each other are joined in tables up to that size.
         nonfinite: "refuse": step() raises InvalidArgument for a gradient with NaN; "count": it is applied.
         clock: whether step() ends the worker's iteration; with several optimizers only the last one's does.
@@ -167,12 +183,13 @@ class DistributedOptimizer(torch.optim.Optimizer):
             registered["table_lr"] = _rate_of(spec["updater"])
             for named in buckets_of(group["params"], bucket_bytes):
                 flats.append((Flat(named, named[0][1].dtype), registered))
+        staleness = staleness_of(str(spec["consistency"] or "bsp"))
         memory = _gradient_memory(self._worker, [flat for flat, _ in flats])
         for place, ((flat, group), gradients) in enumerate(zip(flats, memory, strict=True)):
             table = self._worker.table(
                 label(name, flat.names), shape=flat.values.numel(), dtype=flat.values.dtype, **spec
             )
-            bucket = _Bucket(flat, table, gradients, group, place)
+            bucket = _Bucket(flat, table, gradients, group, place, staleness)
             self._buckets.append(bucket)
             for index, parameter in enumerate(flat.parameters):
                 self._places[parameter] = (bucket, index)
@@ -206,7 +223,10 @@ class DistributedOptimizer(torch.optim.Optimizer):
         with torch.no_grad():
             bucket.take(index, self._scale)
         if len(bucket.taken) == len(bucket.flat.parameters):
+            bucket.end_pull()  # the last step's, where the module was not called
             bucket.send()
+            if bucket.staleness > 0:  # a parameter whose gradient is there is not read any more
+                bucket.begin_pull(early=True)
 
     @contextlib.contextmanager
     def accumulate(self) -> Iterator[None]:
@@ -233,8 +253,9 @@ class DistributedOptimizer(torch.optim.Optimizer):
                 loss = closure()
         if not any(bucket.is_pushed or _has_gradient(bucket) for bucket in self._buckets):
             raise RuntimeError("no parameter has a gradient: call backward() before step()")
-        self.synchronize()
         for bucket in self._buckets:
+            if not bucket.is_pushed:
+                bucket.end_pull()
             bucket.flat.check_unchanged()
         # In the order of their priorities: the first layer's are needed first.
         for bucket in self._buckets:
@@ -251,7 +272,8 @@ class DistributedOptimizer(torch.optim.Optimizer):
         if self._ends_clock:
             self._worker.clock()
         for bucket in self._buckets:
-            bucket.pull = bucket.table.pull_async(out=bucket.flat.values, priority=bucket.priority)
+            if bucket.pull is None:
+                bucket.begin_pull(early=False)
         if not self._overlaps:
             self.synchronize()
             self._end_pushes()
