@@ -235,6 +235,21 @@ leeway_error* leeway_pull_ragged(const leeway_table* table, const uint64_t* keys
 leeway_error* leeway_pulled_rows(leeway_worker* worker, const leeway_ticket* ticket,
                                  const uint32_t** widths, const void** values, uint64_t* elements);
 
+// Calls a shard handler (leeway/shard_handler.h): on the shard that owns a key or element, or on
+// all shards that have a part of the table. The ticket keeps the answers.
+leeway_error* leeway_call_shard(const leeway_table* table, uint64_t key, const char* handler,
+                                const void* request, size_t request_bytes,
+                                const leeway_options* options, leeway_ticket** ticket);
+leeway_error* leeway_call_shards(const leeway_table* table, const char* handler,
+                                 const void* request, size_t request_bytes,
+                                 const leeway_options* options, leeway_ticket** ticket);
+// Of a call that has completed without an error: the number of its answers, and one of them, which
+// lives as long as the ticket and has a zero byte behind its last. LEEWAY_FAILED_PRECONDITION: it
+// has not, or is another operation. LEEWAY_OUT_OF_RANGE: there are not so many.
+leeway_error* leeway_num_answers(leeway_worker* worker, const leeway_ticket* ticket, size_t* count);
+leeway_error* leeway_get_answer(leeway_worker* worker, const leeway_ticket* ticket, size_t index,
+                                const char** answer, size_t* answer_bytes);
+
 leeway_error* leeway_wait(leeway_worker* worker, const leeway_ticket* ticket);
 leeway_error* leeway_wait_all(leeway_worker* worker, const leeway_ticket* const* tickets,
                               size_t count);

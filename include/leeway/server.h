@@ -2,7 +2,8 @@
 //
 // A plugin is a shared library with
 //     extern "C" void LeewayRegister();
-// which calls RegisterUpdater and RegisterHandler, or with
+// which calls RegisterUpdater, RegisterHandler and RegisterShardHandler (leeway/shard_handler.h:
+// handlers that read and update tables), or with
 //     extern "C" void LeewayRegisterCodecs();
 // which calls RegisterCodec (leeway/codec.h). `LEEWAY_PLUGINS=/path/a.so:/path/b.so` makes a server
 // load it; a library that cannot be loaded stops the server with the loader's reason. A worker

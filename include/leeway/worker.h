@@ -204,6 +204,23 @@ class Table {
     return PullRows(keys, widths, DTypeOf<T>, resize, std::move(options));
   }
 
+  // Calls the shard handler of that name (leeway/shard_handler.h) on the shard that owns `key`: a
+  // key of a sparse or ragged table, an element of a dense one. It may read and update all tables
+  // of that shard. Like a push it takes effect once, and in the order of this worker's operations
+  // there; UNKNOWN is the only error after which it may have taken effect. `request` is copied.
+  // `answer` (may be null) has to live until the ticket is done, and is written only where that is
+  // without an error. Errors are those of a push, and the handler's own. NOT_FOUND: the server has
+  // no such handler. OUT_OF_RANGE: no such element. RESOURCE_EXHAUSTED also where more than 1024
+  // calls of one shard are under way, or have answers of more than 16 MiB. Options::copy and
+  // Options::learning_rate have no meaning.
+  Ticket Call(std::uint64_t key, absl::string_view handler, absl::string_view request,
+              std::string* answer, Options options = {}) const;
+  // Likewise, on each shard that has a part of the table: of a sparse or ragged table all shards.
+  // The answers are in the order of shards. Each call takes effect by itself: where some fail the
+  // ticket ends with UNKNOWN, as a push does.
+  Ticket CallAll(absl::string_view handler, absl::string_view request,
+                 std::vector<std::string>* answers, Options options = {}) const;
+
  private:
   using Resize = std::function<void*(std::size_t elements)>;
 

@@ -166,6 +166,18 @@ absl::Status TakePush(const Request& request, Frames payload) {
                     request.dtype, {}, payload);
 }
 
+// Both are for a handler to read, so that a size is all that can be wrong with them.
+absl::Status TakeCall(const Request& request, Frames payload) {
+  LEEWAY_RETURN_IF_ERROR(CheckRange("block", request.block, 0, 0));
+  LEEWAY_RETURN_IF_ERROR(CheckRange("keys", request.keys, 0, 0));
+  LEEWAY_RETURN_IF_ERROR(CheckRange("elements", request.elements, 0, 0));
+  LEEWAY_RETURN_IF_ERROR(CheckFrameCount(payload, 2));
+  LEEWAY_RETURN_IF_ERROR(
+      CheckRange("bytes of the handler's name", payload[0].size(), 1, kNameBytesMax));
+  for (std::size_t i = 0; i < 2; ++i) LEEWAY_RETURN_IF_ERROR(TakeBytes(payload.subspan(i, 1)));
+  return absl::OkStatus();
+}
+
 absl::Status TakeParts(const Reply& reply, Frames payload) {
   LEEWAY_RETURN_IF_ERROR(CheckDense(0, reply.keys, reply.elements, reply.dtype));
   std::uint64_t bytes = 0;  // cannot overflow: each is below 2^48
@@ -221,10 +233,12 @@ absl::Status TakeCallFrames(Frames payload) {
 }
 
 absl::Status TakePayload(const Request& m, Frames payload) {
+  if (m.op == Op::kCall) return TakeCall(m, payload);
   return HasPush(m.op) ? TakePush(m, payload) : TakePull(m, payload);
 }
 
 absl::Status TakePayload(const Reply& m, Frames payload) {
+  if (m.has_answer()) return TakeBytes(payload);
   return m.has_values() ? TakeValues(m, payload) : CheckFrameCount(payload, 0);
 }
 
@@ -251,6 +265,7 @@ absl::Status TakePayload(const Replicate& entry, Frames payload) {
   switch (entry.kind) {
     case LogEntryKind::kPush:
     case LogEntryKind::kHeld:
+    case LogEntryKind::kEffect:
       return TakeTarget(target, entry.dtype, {}, payload);
     case LogEntryKind::kUpdate:
       return TakeTarget(target, compute, {}, payload);
@@ -260,6 +275,9 @@ absl::Status TakePayload(const Replicate& entry, Frames payload) {
       const Frame steps{"steps", dense ? 1 : entry.keys, sizeof(std::uint64_t)};
       return TakeTarget(target, entry.dtype, {state, steps}, payload);
     }
+    case LogEntryKind::kCall:
+    case LogEntryKind::kAnswer:
+      return TakeBytes(payload);
     default:
       return CheckFrameCount(payload, 0);
   }

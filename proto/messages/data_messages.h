@@ -30,13 +30,15 @@ struct RequestId {
 constexpr std::uint64_t ReceiveTokenOf(const RequestId& id) {
   return (id.sequence & ((std::uint64_t{1} << 40) - 1)) | std::uint64_t{id.shard} << 40;
 }
-enum class Op : std::uint8_t { kPush = 1, kPull = 2, kPushPull = 3 };
-inline constexpr Range kOps = FromTo(Op::kPush, Op::kPushPull).Unsaid(1);
+enum class Op : std::uint8_t { kPush = 1, kPull = 2, kPushPull = 3, kCall = 4 };
+inline constexpr Range kOps = FromTo(Op::kPush, Op::kCall).Unsaid(1);
+// A call of a shard handler (leeway/shard_handler.h) may change tables, as a push does. Its answer
+// has bytes, and no values of the table.
 constexpr bool HasPush(Op op) { return op != Op::kPull; }
-constexpr bool HasPull(Op op) { return op != Op::kPush; }
+constexpr bool HasPull(Op op) { return op == Op::kPull || op == Op::kPushPull; }
 
 // Payload: keys (sparse, ragged: keys × 8 bytes), widths (ragged push: keys × 4 bytes),
-// values (push: elements × width of dtype).
+// values (push: elements × width of dtype). Of a call: the handler's name, its request.
 struct Request {
   RequestId id = {};
   std::uint64_t epoch = 0;
@@ -63,6 +65,9 @@ struct Request {
   std::uint64_t read_updates = 0;  // push: Reply::updates of the pull that it was computed from
   // Push of rows of integers: the worker has added up several of one key, and they wrapped around.
   bool rows_wrapped = false;
+  // Call: the first number of its request class whose answer the worker still waits for. Answers to
+  // earlier calls need not be kept any more.
+  std::uint64_t settled = 0;
   static bool Fields(auto& v, auto& m) {
     return v("id", m.id) && v("epoch", m.epoch) && v("table", m.table, AtLeast(1)) &&
            v("kind", m.kind, kTableKinds) && v("op", m.op, kOps) && v("dtype", m.dtype, kDTypes) &&
@@ -77,7 +82,9 @@ struct Request {
              Range{}.When(m.kind == TableKind::kDense && HasPull(m.op),
                           "of a pull of a dense block")) &&
            v("read_updates", m.read_updates, Range{}.When(HasPush(m.op), "of a push")) &&
-           v("rows_wrapped", m.rows_wrapped);
+           v("rows_wrapped", m.rows_wrapped) &&
+           v("settled", m.settled,
+             UpTo(m.id.sequence, "up to id.sequence").When(m.op == Op::kCall, "of a call"));
   }
 };
 // One message of a codec in the values frame of a reply.
@@ -112,7 +119,7 @@ inline Request RequestOf(const PushBatch& batch, const BatchedPush& push) {
           .after = push.after,
           .priority = batch.priority};
 }
-// Payload, if the result is OK and the request had a pull: widths (ragged), values.
+// Payload, if the result is OK: of a pull widths (ragged) and values; of a call the answer.
 struct Reply {
   RequestId id = {};
   absl::Status result = {};
@@ -139,6 +146,7 @@ struct Reply {
 
   // It carries the values that the request pulls.
   bool has_values() const { return result.ok() && HasPull(op); }
+  bool has_answer() const { return result.ok() && op == Op::kCall; }
   static bool Fields(auto& v, auto& m) {
     return v("id", m.id) && v(m.result) && v("op", m.op, kOps) && v("kind", m.kind, kTableKinds) &&
            v("clock", m.clock) && v("slowest_clock", m.slowest_clock) &&

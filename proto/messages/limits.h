@@ -21,6 +21,13 @@ inline constexpr std::uint64_t kBatchBytesMax = 64 << 10;
 inline constexpr std::size_t kReplyPartsMax = 64;
 // Payload frames of a call of a user's handler, and of its answer (leeway/call.h).
 inline constexpr std::size_t kCallFramesMax = 8;
+// Of a shard handler: bytes of an answer; and of one worker and shard, the answers that are kept
+// until their worker has them.
+inline constexpr std::size_t kAnswerBytesMax = 1 << 20;
+inline constexpr std::size_t kAnswersKeptMax = 1024;
+inline constexpr std::size_t kAnswersKeptBytesMax = 16 << 20;
+// Targets (dense blocks, or tables of rows) that one call of a shard handler updates.
+inline constexpr std::size_t kCallUpdatesMax = 1024;
 inline constexpr std::size_t kConsistencyBytesMax = 4096;  // with a table of weights
 inline constexpr std::size_t kNameBytesMax = 255;          // tables, barriers, handlers, updaters
 inline constexpr std::size_t kReasonBytesMax = 4096;       // longer reasons are cut when encoded

@@ -48,7 +48,15 @@ enum class LogEntryKind : std::uint8_t {
   kRefusal = 11,  // a push was refused; `refusals` has that one
   kConfirm = 12,  // no change; a replica that takes it followed this head when it was logged
   kCollected = 13,  // what is collected for a target is applied, in `clock`
+  kEffect = 14,     // a handler's update of one target, part of the Call that follows; as kPush
+  kCall = 15,       // a handler was called and has answered; payload: the answer
+  kAnswer = 16,     // state transfer: an answer that is kept; payload: the answer
 };
+
+// Whether an entry is a part of the one that follows it, has its index and takes effect with it.
+constexpr bool IsPartOfNext(LogEntryKind kind) {
+  return kind == LogEntryKind::kUpdate || kind == LogEntryKind::kEffect;
+}
 
 // The fields of each kind of entry; fields that a kind does not have are 0.
 struct LogEntryTraits {
@@ -93,6 +101,12 @@ constexpr LogEntryTraits TraitsOf(LogEntryKind kind) {
       return {.index = true};
     case LogEntryKind::kCollected:
       return {.index = true, .block_alone = true, .settings = true};
+    case LogEntryKind::kEffect:
+      return {.target = true, .rate = true, .index = true, .settings = true};
+    case LogEntryKind::kCall:
+      return {.push = true, .index = true};
+    case LogEntryKind::kAnswer:
+      return {.push = true};
   }
   return {};
 }
@@ -127,9 +141,9 @@ struct TableClock {
 };
 
 // One entry of the stream of a shard between two replicas. The entries of a stream count 1, 2, 3,
-// …; log entries (kPush, kClose and the kUpdates before it, kEnter, kVersion, kRefusal, kConfirm,
-// kCollected) carry their index in the shard's log, which counts from 1 as well. Fields that a kind
-// does not have are 0; Decode checks that.
+// …; log entries (kPush, kClose and the kUpdates before it, kCall and the kEffects before it,
+// kEnter, kVersion, kRefusal, kConfirm, kCollected) carry their index in the shard's log, which
+// counts from 1 as well. Fields that a kind does not have are 0; Decode checks that.
 struct Replicate {
   std::uint32_t shard = 0;
   std::uint64_t epoch = 0;   // the sender's
@@ -137,11 +151,11 @@ struct Replicate {
   std::uint64_t entry = 0;
   LogEntryKind kind = LogEntryKind::kPush;
   std::uint64_t index = 0;
-  // kPush, kHeld: the push.
+  // kPush, kHeld: the push. kCall, kAnswer: the call.
   std::uint32_t worker = 0;
   std::uint64_t incarnation = 0;
   std::uint64_t sequence = 0;
-  // kPush, kUpdate, kTransferPiece, kHeld: the target of the change.
+  // kPush, kUpdate, kEffect, kTransferPiece, kHeld: the target of the change.
   std::uint32_t table = 0;
   TableKind table_kind = TableKind::kDense;
   DType dtype = DType::kFloat32;
@@ -150,7 +164,7 @@ struct Replicate {
   std::uint64_t keys = 0;         // sparse, ragged: rows
   std::uint64_t elements = 0;     // in the values frame
   std::uint32_t state_slots = 0;  // kTransferPiece: the state frame has state_slots × elements
-  // kPush, kUpdate, kHeld: optional.
+  // kPush, kUpdate, kEffect, kHeld: optional.
   bool has_learning_rate = false;
   double learning_rate = 0;
   // kClose, kEnter, kTransferBegin, kHandoverEnd. By rank, then incarnation; none twice.
@@ -172,19 +186,20 @@ struct Replicate {
   // `clock` have closed. kTransferPiece of what is collected: how many pushes.
   std::uint32_t mean_of = 0;
   std::uint32_t pushes = 0;
-  // kPush, kUpdate, kCollected: the TableSettings::number that it is applied with.
+  // kPush, kUpdate, kCollected, kEffect: the TableSettings::number that it is applied with.
   std::uint32_t table_settings = 0;
   // Log entries, kTransferBegin, kHandoverEnd: the newest map that its maker, or whoever told that
   // of workers, had.
   std::uint64_t map_version = 0;
   // kTransferBegin: by table, none twice.
   std::vector<TableClock> closed_of = {};
+  std::uint64_t settled = 0;  // kCall: as in Request
 
   LogEntryTraits has() const { return TraitsOf(kind); }
   static bool Fields(auto& v, auto& m) {
     if (!(v.InOrder() && v("shard", m.shard, kShard) && v("epoch", m.epoch, AtLeast(1)) &&
           v("stream", m.stream) && v("entry", m.entry, AtLeast(1)) &&
-          v("kind", m.kind, FromTo(LogEntryKind::kPush, LogEntryKind::kCollected)))) {
+          v("kind", m.kind, FromTo(LogEntryKind::kPush, LogEntryKind::kAnswer)))) {
       return false;
     }
     return PushFields(v, m, m.has()) && StateFields(v, m, m.has());
@@ -239,7 +254,8 @@ struct Replicate {
            v.At(31) &&
            v("closed_of", m.closed_of,
              Count{.max = kTablesMax, .left_out = true}.When(m.kind == LogEntryKind::kTransferBegin,
-                                                             "where a transfer begins"));
+                                                             "where a transfer begins")) &&
+           v("settled", m.settled, Range{}.When(m.kind == LogEntryKind::kCall, "of a call"));
   }
 };
 

@@ -246,6 +246,10 @@ void AddRequests(std::vector<Sample>* all) {
   Request ragged_pull = NewRequest(TableKind::kRagged, Op::kPull, DType::kFloat32);
   ragged_pull.keys = 1;
   all->push_back({ragged_pull, {FrameOf<std::uint64_t>({5})}});
+
+  Request call = NewRequest(TableKind::kSparse, Op::kCall, DType::kInt64);
+  call.settled = kId.sequence - 2;
+  all->push_back({call, {FrameOf<char>({'f'}), FrameOf<char>({'x', 'y'})}});
 }
 
 Reply NewReply(TableKind kind, Op op, DType dtype) {
@@ -295,6 +299,7 @@ void AddReplies(std::vector<Sample>* all) {
   Reply failed = NewReply(TableKind::kDense, Op::kPull, DType::kFloat32);
   failed.result = absl::DeadlineExceededError("waited for worker 2\n\tat clock 3");
   all->push_back({failed});
+  all->push_back({NewReply(TableKind::kSparse, Op::kCall, DType::kInt64), {FrameOf<char>({'z'})}});
 }
 
 void AddBatches(std::vector<Sample>* all) {

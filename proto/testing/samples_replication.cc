@@ -67,6 +67,18 @@ void AddPushes(std::vector<Sample>* all) {
                    FrameOf<float>({1, 2, 3})}});
 }
 
+void AddShardCalls(std::vector<Sample>* all) {
+  Replicate effect = NewEntry(LogEntryKind::kEffect, TableKind::kSparse, DType::kInt64);
+  effect.keys = 1;
+  effect.elements = 1;
+  effect.table_settings = 3;
+  all->push_back({effect, {FrameOf<std::uint64_t>({8}), FrameOf<std::int64_t>({-1})}});
+  Replicate call = OfWorker(NewEntry(LogEntryKind::kCall));
+  call.settled = 40;
+  all->push_back({call, {FrameOf<char>({'x'})}});
+  all->push_back({OfWorker(NewEntry(LogEntryKind::kAnswer)), {runtime::Buffer()}});
+}
+
 // Aggregates have the type that they are computed in: float for 16-bit tables.
 void AddUpdates(std::vector<Sample>* all) {
   Replicate dense = NewEntry(LogEntryKind::kUpdate, TableKind::kDense, DType::kBFloat16);
@@ -132,6 +144,7 @@ void AddTransfers(std::vector<Sample>* all) {
 
 void AddReplication(std::vector<Sample>* all) {
   AddPushes(all);
+  AddShardCalls(all);
   AddUpdates(all);
   AddTransfers(all);
   for (const LogEntryKind kind :

@@ -25,7 +25,7 @@ Replica::Replica(std::uint32_t shard, ReplicaContext* context)
 
 void Replica::Log(LogEntry entry) {
   commit_.Append(entry);
-  const bool complete = entry.header.kind != proto::LogEntryKind::kUpdate;
+  const bool complete = !proto::IsPartOfNext(entry.header.kind);
   successor_->Append(std::move(entry));
   if (complete) Pump();  // not between the updates and their Close: a transfer might end there
 }
@@ -276,6 +276,7 @@ absl::Status Replica::TakeReceived(LogEntry entry) {
     case Kind::kTransferBegin:
       return received_.BeginTransfer(entry, place_.is_joining());
     case Kind::kTransferPiece:
+    case Kind::kAnswer:
       return received_.TakePiece(entry);
     case Kind::kTransferEnd:
       received_.EndTransfer();
@@ -287,6 +288,7 @@ absl::Status Replica::TakeReceived(LogEntry entry) {
       if (entry.header.kind == Kind::kHandoverEnd) EndHandover();
       return absl::OkStatus();
     case Kind::kUpdate:
+    case Kind::kEffect:
       received_.TakeUpdate(std::move(entry));
       return absl::OkStatus();
     case Kind::kPush:
@@ -296,6 +298,7 @@ absl::Status Replica::TakeReceived(LogEntry entry) {
     case Kind::kRefusal:
     case Kind::kConfirm:
     case Kind::kCollected:
+    case Kind::kCall:
       return TakeEntry(std::move(entry));
   }
   return absl::InvalidArgumentError("an unknown kind of entry");

@@ -30,6 +30,18 @@ void NoteOpen(const Table& table, std::uint64_t clock, ShardState* state) {
   closed = std::max(closed, clock);
 }
 
+// What was applied at once is of that worker. Returns its session; null: it has been replaced.
+ClientSession* NoteAdmitted(const proto::Replicate& header, ShardState* state) {
+  state->pushed_until = std::max(state->pushed_until, header.clock + 1);
+  state->sessions.NoteTold(header.map_version);
+  ClientSession* const session =
+      state->sessions.OfTold({header.worker, header.incarnation}, header.map_version);
+  if (session == nullptr) return nullptr;
+  RequestOrder& order = session->orders[kAtOnce];
+  order.Admit(std::max(order.admitted(), header.sequence));
+  return session;
+}
+
 absl::Status FollowPush(const LogEntry& entry, ShardState* state) {
   const proto::Replicate& header = entry.header;
   LEEWAY_RETURN_IF_ERROR(CheckKnown(entry, state));
@@ -48,13 +60,24 @@ absl::Status FollowPush(const LogEntry& entry, ShardState* state) {
                                                /*nonfinite=*/nullptr));
   }
   ++state->context->counters->pushes_followed;
-  state->pushed_until = std::max(state->pushed_until, header.clock + 1);
-  state->sessions.NoteTold(header.map_version);
-  ClientSession* const session =
-      state->sessions.OfTold({header.worker, header.incarnation}, header.map_version);
+  NoteAdmitted(header, state);
+  return absl::OkStatus();
+}
+
+absl::Status FollowCall(const std::vector<LogEntry>& effects, const LogEntry& entry,
+                        ShardState* state) {
+  const proto::Replicate& header = entry.header;
+  for (const LogEntry& effect : effects) {
+    Table& table = *state->context->tables.Find(effect.header.table);
+    table.NoteAskedFor();
+    LEEWAY_RETURN_IF_ERROR(
+        state->stores.Apply(table, *table.FindSettings(effect.header.table_settings),
+                            ToPush(effect), /*weight=*/1, /*nonfinite=*/nullptr));
+  }
+  ClientSession* const session = NoteAdmitted(header, state);
   if (session == nullptr) return absl::OkStatus();
-  RequestOrder& order = session->orders[kAtOnce];
-  order.Admit(std::max(order.admitted(), header.sequence));
+  session->answers.ForgetBelow(header.settled);
+  session->answers.Keep(header.sequence, entry.payload[0]);
   return absl::OkStatus();
 }
 
@@ -114,6 +137,9 @@ absl::Status FollowLog(const std::vector<LogEntry>& updates, const LogEntry& ent
       break;
     case proto::LogEntryKind::kClose:
       LEEWAY_RETURN_IF_ERROR(FollowClose(updates, entry, state));
+      break;
+    case proto::LogEntryKind::kCall:
+      LEEWAY_RETURN_IF_ERROR(FollowCall(updates, entry, state));
       break;
     case proto::LogEntryKind::kCollected:
       LEEWAY_RETURN_IF_ERROR(FollowCollected(entry, state));

@@ -38,6 +38,15 @@ absl::Status RefuseIfToldTo(const Table& table, const proto::Request& request,
   return refuses ? Refusal(table, request, what) : absl::OkStatus();
 }
 
+// A worker's changes of tables wait for its pushes, so one without is of a worker that broke the
+// protocol.
+absl::Status CheckSettingsKnown(const Table& table, std::uint64_t clock) {
+  if (table.KnowsSettingsOf(clock)) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("a push of clock ", clock, " to table ", table.spec().name,
+                   ", which has been changed more often since then than the cluster map shows"));
+}
+
 }  // namespace
 
 // Whether the push, which is to be multiplied by `weight`, holds NaN or infinity, or will then.
@@ -144,13 +153,7 @@ absl::Status Pushes::Take(const Table& table, const Inbound& inbound, bool* held
   const proto::Request& request = inbound.request;
   PushView push = ToPush(inbound);
   const std::uint64_t bytes = inbound.bytes();
-  // A worker's changes of tables wait for its pushes, so this one is of a worker that broke the
-  // protocol.
-  if (!table.KnowsSettingsOf(request.clock)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("a push of clock ", request.clock, " to table ", table.spec().name,
-                     ", which has been changed more often since then than the cluster map shows"));
-  }
+  LEEWAY_RETURN_IF_ERROR(CheckSettingsKnown(table, request.clock));
   const PreparedTableSettings& settings = table.SettingsFor(request.clock);
   const bool weighted = table.is_weighted();
   PushFacts facts{.clock = request.clock, .closed = state_->ClosedFor(table)};
@@ -297,6 +300,67 @@ absl::Status Pushes::ApplyNow(const Table& table, const PreparedTableSettings& s
   ++state_->context->counters->pushes_applied;
   entry.header.table_settings = settings.number;
   state_->AppendToLog(std::move(entry));
+  return absl::OkStatus();
+}
+
+// ---- updates of handlers ----
+
+absl::Status Pushes::TakeCall(const std::vector<Inbound>& updates, LogEntry call) {
+  bool begun = false;
+  const auto table_of = [&](const Inbound& update) -> const Table& {
+    return *state_->context->tables.Find(update.request.table);
+  };
+  try {
+    for (const Inbound& update : updates) {
+      LEEWAY_RETURN_IF_ERROR(CheckEffect(table_of(update), update));
+    }
+    return ApplyEffects(updates, std::move(call), &begun);
+  } catch (const std::bad_alloc&) {
+    if (updates.empty()) return absl::ResourceExhaustedError("there is no memory left for a call");
+    return OutOfMemory(table_of(updates.front()), updates.front(), begun);
+  }
+}
+
+absl::Status Pushes::CheckEffect(const Table& table, const Inbound& update) {
+  const proto::Request& request = update.request;
+  const PushView push = ToPush(update);
+  LEEWAY_RETURN_IF_ERROR(CheckSettingsKnown(table, request.clock));
+  const PreparedTableSettings& settings = table.SettingsFor(request.clock);
+  LEEWAY_RETURN_IF_ERROR(CheckFinite(table, request, push, 1).status());
+  const ShardStore* const store = state_->stores.Of(table, settings);
+  if (settings.spec.nonfinite == NonFinite::kRefuse) {
+    LEEWAY_RETURN_IF_ERROR(CheckOverflow(table, request, *store, push, 1));
+  }
+  const absl::Status fits = store->Check(push);
+  return fits.ok() ? store->CheckMemory(push) : fits;
+}
+
+// No two updates are of one target, so that none of them makes another one fail.
+absl::Status Pushes::ApplyEffects(const std::vector<Inbound>& updates, LogEntry call, bool* begun) {
+  ShardCut* const cut = cuts_->current();
+  std::vector<LogEntry> effects;
+  for (const Inbound& update : updates) {
+    const Table& table = *state_->context->tables.Find(update.request.table);
+    const std::uint32_t settings = table.SettingsFor(update.request.clock).number;
+    if (state_->effects->has_follower()) effects.push_back(EffectEntry(update, settings));
+    if (cut != nullptr) cut->BeforePush(table, update.request.clock);
+  }
+  for (const Inbound& update : updates) {
+    const Table& table = *state_->context->tables.Find(update.request.table);
+    *begun = true;
+    LEEWAY_RETURN_IF_ERROR(state_->stores.Apply(table, table.SettingsFor(update.request.clock),
+                                                ToPush(update), /*weight=*/1,
+                                                /*nonfinite=*/nullptr));
+    state_->CountOverflow(state_->stores.Of(table));
+    if (cut != nullptr) cut->AfterPush(table, update, {});
+    ++state_->context->counters->pushes_applied;
+  }
+  state_->pushed_until = std::max(state_->pushed_until, call.header.clock + 1);
+  for (LogEntry& effect : effects) {
+    effect.header.index = state_->index + 1;  // that of the call, which follows
+    state_->effects->Log(std::move(effect));
+  }
+  state_->AppendToLog(std::move(call));
   return absl::OkStatus();
 }
 

@@ -8,6 +8,7 @@
 #define LEEWAY_PS_SHARD_PUSHES_H_
 
 #include <optional>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -33,6 +34,9 @@ class Pushes {
   // Takes the push of a request. `held`: it waits for its clock. CANCELLED: dropped, since it is
   // late or too stale.
   absl::Status Take(const Table& table, const Inbound& inbound, bool* held);
+  // Applies the updates of a handler, all or none, each at once and whatever its table's policy,
+  // and logs them with `call`, the entry that tells of the call.
+  absl::Status TakeCall(const std::vector<Inbound>& updates, LogEntry call);
   // Why an earlier head would have refused a push that it admitted: the same checks again.
   absl::Status CheckAgain(const Table& table, const Inbound& inbound);
   // Applies what is collected of the table, in clock `clock`: of each target at least so many
@@ -69,6 +73,8 @@ class Pushes {
                              const ShardStore& store, const PushView& push, double weight);
   absl::Status Dropped(const Table& table, const proto::Request& request,
                        const PushFacts& facts) const;
+  absl::Status CheckEffect(const Table& table, const Inbound& update);
+  absl::Status ApplyEffects(const std::vector<Inbound>& updates, LogEntry call, bool* begun);
   absl::Status OutOfMemory(const Table& table, const Inbound& inbound, bool begun);
 
   ShardState* const state_;

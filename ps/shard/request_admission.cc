@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ps/shard/handlers/handler_run.h"
 #include "ps/shard/state/answers.h"
 #include "ps/shard/state/log_entry_conversion.h"
 #include "runtime/base/status_macros.h"
@@ -11,6 +12,7 @@
 namespace leeway::ps {
 
 RequestClass RequestAdmission::ClassOf(const proto::Request& request) const {
+  if (request.op == proto::Op::kCall) return kAtOnce;
   const Table* table = state_->context->tables.Find(request.table);
   return table != nullptr && table->is_bsp() ? kHeld : kAtOnce;
 }
@@ -25,8 +27,9 @@ ClientSession* RequestAdmission::Take(Inbound inbound) {
     case RequestOrder::Verdict::kSeen: {
       ++state_->context->counters->duplicates;
       const absl::Status outcome = order.OutcomeOf(id.sequence);
-      outcome.ok() ? AnswerAgain(session, kind, std::move(inbound))
-                   : Refuse(*state_, inbound, outcome);
+      const bool answered = outcome.ok() || session.answers.Find(id.sequence) != nullptr;
+      answered ? AnswerAgain(session, kind, std::move(inbound))
+               : RefuseWhenCommitted(*state_, inbound, outcome);
       return nullptr;
     }
     case RequestOrder::Verdict::kEarly:
@@ -64,7 +67,7 @@ void RequestAdmission::AdmitWaiting(Admitted admitted) {
 
 bool RequestAdmission::MustWait(const proto::Request& request) const {
   Tables& tables = state_->context->tables;
-  if (!tables.any_closes_by_count()) return false;
+  if (!tables.any_closes_by_count() || request.op == proto::Op::kCall) return false;
   const Table* const table = tables.Find(request.table);
   return table != nullptr && pushes_->MustWait(*table, request);
 }
@@ -80,8 +83,17 @@ bool RequestAdmission::AdmitNext(ClientSession* session, RequestClass kind, Inbo
   }
   const bool pushes = HasPush(inbound.request.op);
   session->orders[kind].Admit(id.sequence);
+  if (inbound.request.op == proto::Op::kCall) {
+    TakeCall(session, inbound);
+    return true;
+  }
   absl::Status outcome = Admit(std::move(inbound));
-  if (outcome.ok()) return true;
+  if (!outcome.ok()) NoteFailure(session, kind, id, pushes, std::move(outcome));
+  return true;
+}
+
+void RequestAdmission::NoteFailure(ClientSession* session, RequestClass kind,
+                                   const proto::RequestId& id, bool pushes, absl::Status outcome) {
   // A worker that is answered UNAVAILABLE asks again in any case: there is nothing to remember.
   if (pushes && !absl::IsUnavailable(outcome) && state_->effects->has_follower()) {
     state_->AppendToLog(RefusalEntry({.worker = id.worker,
@@ -91,8 +103,37 @@ bool RequestAdmission::AdmitNext(ClientSession* session, RequestClass kind, Inbo
                                       .status = outcome}));
   }
   session->orders[kind].RememberFailure(id.sequence, std::move(outcome));
-  return true;
 }
+
+// ---- calls of handlers ----
+
+// What a handler says, an error too, may tell of what it has read: it waits until that is on all
+// replicas.
+void RequestAdmission::TakeCall(ClientSession* session, const Inbound& inbound) {
+  ++state_->context->counters->calls;
+  session->answers.ForgetBelow(inbound.request.settled);
+  const absl::StatusOr<runtime::Buffer> answer = Call(*session, inbound);
+  if (!answer.ok()) {
+    NoteFailure(session, kAtOnce, inbound.request.id, /*pushes=*/true, answer.status());
+    return RefuseWhenCommitted(*state_, inbound, answer.status());
+  }
+  session->answers.Keep(inbound.request.id.sequence, *answer);
+  AnswerCall(*state_, inbound, *answer);
+}
+
+// Runs the handler, and takes its updates.
+absl::StatusOr<runtime::Buffer> RequestAdmission::Call(const ClientSession& session,
+                                                       const Inbound& inbound) {
+  LEEWAY_ASSIGN_OR_RETURN(const Table* const table, TableFor(inbound.request));
+  LEEWAY_RETURN_IF_ERROR(session.answers.CheckRoom(0));
+  HandlerRun run(state_, *table, inbound);
+  LEEWAY_ASSIGN_OR_RETURN(const runtime::Buffer answer, run.Run());
+  LEEWAY_RETURN_IF_ERROR(session.answers.CheckRoom(answer.size()));
+  LEEWAY_RETURN_IF_ERROR(pushes_->TakeCall(run.pushes(), CallEntry(inbound.request, answer)));
+  return answer;
+}
+
+// ---- pushes and pulls ----
 
 // Takes the request's effect, and answers it, now or later. The status is what the same request is
 // to be told should it be sent again.
@@ -119,6 +160,12 @@ absl::Status RequestAdmission::Admit(Inbound inbound) {
 void RequestAdmission::AnswerAgain(const ClientSession& session, RequestClass kind,
                                    Inbound inbound) {
   if (pulls_->Redirect(inbound.request.id, inbound.peer)) return;
+  if (inbound.request.op == proto::Op::kCall) {
+    const runtime::Buffer* const kept = session.answers.Find(inbound.request.id.sequence);
+    if (kept != nullptr) return AnswerCall(*state_, inbound, *kept);
+    return Refuse(*state_, inbound,
+                  absl::UnknownError("the answer to this call is not kept any more"));
+  }
   absl::StatusOr<const Table*> table = TableFor(inbound.request);
   if (!table.ok()) return Refuse(*state_, inbound, table.status());
   // Refusals of an earlier head are not known here, but the reason can be found again.

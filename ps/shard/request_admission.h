@@ -43,6 +43,10 @@ class RequestAdmission {
   bool AdmitNext(ClientSession* session, RequestClass kind, Inbound inbound);
   void KeepEarly(const WorkerKey& worker, RequestOrder* order, Inbound inbound);
   absl::Status Admit(Inbound inbound);
+  void TakeCall(ClientSession* session, const Inbound& inbound);
+  absl::StatusOr<runtime::Buffer> Call(const ClientSession& session, const Inbound& inbound);
+  void NoteFailure(ClientSession* session, RequestClass kind, const proto::RequestId& id,
+                   bool pushes, absl::Status outcome);
   void AnswerAgain(const ClientSession& session, RequestClass kind, Inbound inbound);
 
   ShardState* const state_;

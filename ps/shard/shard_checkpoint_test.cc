@@ -3,10 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <optional>
 #include <set>
+#include <span>
+#include <string>
 #include <vector>
 
+#include "leeway/shard_handler.h"
 #include "ps/shard/shard.h"
 #include "ps/store/factory/new_shard_store.h"
 #include "runtime/base/random.h"
@@ -107,7 +111,25 @@ class ShardCutTest : public ::testing::Test {
     push.payload = {runtime::Buffer::CopyOf(&key, sizeof(key)),
                     runtime::Buffer::CopyOf(values, sizeof(values))};
     pushed_.push_back(push);
+    if (calls_ && !IsBsp(table) && random_.Below(2) == 0) MakeCall(&push);
     shard_->TakeRequest(std::move(push));
+  }
+  // A handler pushes the same.
+  static void MakeCall(Inbound* push) {
+    (void)RegisterShardHandler("push it", [](ShardCall& call) -> absl::StatusOr<std::string> {
+      std::uint64_t key = 0;
+      float values[2];
+      std::memcpy(&key, call.request().data(), sizeof(key));
+      std::memcpy(values, call.request().data() + sizeof(key), sizeof(values));
+      const absl::Status pushed =
+          call.Push(call.table(), {&key, 1}, std::span<const float>(values), 0.1);
+      return pushed.ok() ? absl::StatusOr<std::string>("") : pushed;
+    });
+    const std::string request =
+        absl::StrCat(std::string(push->payload[0].text()), std::string(push->payload[1].text()));
+    push->request.op = proto::Op::kCall;
+    push->request.keys = push->request.has_learning_rate = 0;
+    push->payload = {runtime::Buffer::CopyOf("push it"), runtime::Buffer::CopyOf(request)};
   }
 
   void Tick(std::uint32_t rank, std::uint64_t clock) {
@@ -228,13 +250,14 @@ class ShardCutTest : public ::testing::Test {
   std::vector<std::uint32_t> tables_;
   std::uint64_t clocks_[kWorkers] = {};
   std::uint64_t sequences_[kWorkers] = {};
+  bool calls_ = false;  // half of the pushes to tables that are not BSP are made by a handler
   std::vector<Inbound> pushed_;
   std::optional<absl::StatusOr<FrozenShard>> taken_;
 };
 
 class EveryMomentTest : public ShardCutTest, public ::testing::WithParamInterface<std::uint64_t> {
  protected:
-  EveryMomentTest() : ShardCutTest(GetParam()) {}
+  EveryMomentTest() : ShardCutTest(GetParam()) { calls_ = true; }
 
   // Two cuts, the second on top of the first, each begun at some moment and `later` clocks away.
   void Run(std::uint64_t ahead) {

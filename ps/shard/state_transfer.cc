@@ -41,6 +41,11 @@ std::vector<LogEntry> ExportPieces(ShardState* state) {
       pieces.push_back(PieceEntry(table, piece));
     }
   }
+  for (const auto& [worker, session] : state->sessions.all()) {
+    for (const auto& [sequence, answer] : session.answers.all()) {
+      pieces.push_back(AnswerEntry(worker.first, worker.second, sequence, answer));
+    }
+  }
   return pieces;
 }
 
@@ -59,6 +64,13 @@ void ImportBegin(const LogEntry& begin, ShardState* state) {
 }
 
 absl::Status ImportPiece(const LogEntry& piece, ShardState* state) {
+  if (piece.header.kind == proto::LogEntryKind::kAnswer) {
+    // Null: its worker's rank has another process by now.
+    ClientSession* const session =
+        state->sessions.Find({piece.header.worker, piece.header.incarnation});
+    if (session != nullptr) session->answers.Keep(piece.header.sequence, piece.payload[0]);
+    return absl::OkStatus();
+  }
   Table* table = state->context->tables.Find(piece.header.table);
   if (table == nullptr) {
     return absl::FailedPreconditionError(

@@ -211,6 +211,15 @@ ChainWorker::Key ChainBench::Pull(std::uint32_t worker, std::uint32_t table, std
                                   tables_[table - 1].consistency.is_bsp());
 }
 
+ChainWorker::Key ChainBench::Call(std::uint32_t worker, std::uint32_t table, std::uint64_t clock,
+                                  const std::string& handler, const std::string& text) {
+  proto::Request request = RequestOf(table, proto::Op::kCall, clock, 0);
+  request.elements = 0;
+  return workers_[worker]->Submit(std::move(request),
+                                  {runtime::Buffer::CopyOf(handler), runtime::Buffer::CopyOf(text)},
+                                  /*held=*/false);
+}
+
 ChainWorker::Key ChainBench::PushRows(std::uint32_t worker, std::uint32_t table,
                                       std::uint64_t clock, const std::vector<std::uint64_t>& keys,
                                       std::uint32_t width, float value) {

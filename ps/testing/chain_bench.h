@@ -73,6 +73,9 @@ class ChainBench {
                         std::uint64_t block, float value, std::uint64_t read_updates = 0);
   ChainWorker::Key Pull(std::uint32_t worker, std::uint32_t table, std::uint64_t clock,
                         std::uint64_t block);
+  // A call of a shard handler, at block 0.
+  ChainWorker::Key Call(std::uint32_t worker, std::uint32_t table, std::uint64_t clock,
+                        const std::string& handler, const std::string& text);
   // Rows of a sparse or ragged table, all of one value; `keys` belong to one shard.
   ChainWorker::Key PushRows(std::uint32_t worker, std::uint32_t table, std::uint64_t clock,
                             const std::vector<std::uint64_t>& keys, std::uint32_t width,

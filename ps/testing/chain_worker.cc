@@ -136,6 +136,7 @@ void ChainWorker::OnReply(const proto::Reply& reply, const Payload& payload) {
     const std::span<const float> values = payload.back().as<float>();
     values_[key] = {values.begin(), values.end()};
   }
+  if (reply.has_answer()) answers_[key] = std::string(payload[0].text());
   open_.erase(it);
 }
 
@@ -161,9 +162,12 @@ void ChainWorker::Send(const Key& key) {
   proto::Request request = open.request;
   request.epoch = map_.epoch;
   request.after = 0;
+  request.settled = request.op == proto::Op::kCall ? key.second : 0;
   for (const auto& [other, before] : open_) {
     if (other >= key) break;
-    if (other.first == key.first && before.held == open.held) request.after = other.second;
+    if (other.first != key.first || before.held != open.held) continue;
+    if (request.after == 0 && request.settled != 0) request.settled = other.second;
+    request.after = other.second;
   }
   if (key.first >= map_.owners.size()) return;
   SendTo(map_.owners[key.first].server_rank, request, open.payload);

@@ -46,6 +46,7 @@ class ChainWorker final : private van::Handler {
   bool Answered(const Key& key) const { return !open_.contains(key) || open_.at(key).answered; }
   absl::Status ResultOf(const Key& key) const;
   std::vector<float> ValuesOf(const Key& key) const { return values_.at(key); }
+  std::string AnswerOf(const Key& key) const { return answers_.at(key); }  // to a call
   // The clock it has entered at, once all data threads have said theirs.
   std::optional<std::uint64_t> entered() const;
   std::uint64_t resends() const { return resends_; }
@@ -88,6 +89,7 @@ class ChainWorker final : private van::Handler {
   std::map<Key, Open> open_;                           // in order
   std::map<Key, absl::Status> failures_;
   std::map<Key, std::vector<float>> values_;
+  std::map<Key, std::string> answers_;
   std::uint64_t clock_ = 0;
   std::uint64_t since_ = 0;                             // the clock it has entered at
   std::map<std::uint32_t, std::uint64_t> clock_acked_;  // by server

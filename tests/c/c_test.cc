@@ -14,8 +14,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "leeway/shard_handler.h"
 #include "nlohmann/json.hpp"
 #include "runtime/testing/temp_folder.h"
 #include "tests/support/local_cluster.h"
@@ -236,6 +238,53 @@ TEST_F(CTest, RaggedTablesHaveRowsOfTheirOwnWidths) {
   leeway_table_free(table);
 }
 
+TEST_F(CTest, ShardHandlersAreCalled) {
+  ASSERT_TRUE(RegisterShardHandler("echo", [](ShardCall& call) -> absl::StatusOr<std::string> {
+                if (call.request().empty()) return absl::OutOfRangeError("nothing to say");
+                return absl::StrCat(call.shard(), ":", std::string(call.request()));
+              }).ok());
+  leeway_table* const table = Dense("w", 4);
+  leeway_ticket* ticket = nullptr;
+  ASSERT_C_OK(leeway_call_shard(table, 3, "echo", "a\0b", 3, nullptr, &ticket));
+  ASSERT_C_OK(leeway_wait(worker_, ticket));
+  std::size_t count = 0, bytes = 0;
+  const char* answer = nullptr;
+  ASSERT_C_OK(leeway_num_answers(worker_, ticket, &count));
+  EXPECT_EQ(count, 1u);
+  ASSERT_C_OK(leeway_get_answer(worker_, ticket, 0, &answer, &bytes));
+  EXPECT_THAT(std::string(answer, bytes), testing::EndsWith(std::string(":a\0b", 4)));
+  EXPECT_EQ(CodeOf(leeway_get_answer(worker_, ticket, 1, &answer, &bytes)), LEEWAY_OUT_OF_RANGE);
+  leeway_ticket_free(ticket);
+
+  const std::uint64_t width = 1;
+  leeway_table* const rows = Create(leeway_spec_sparse("rows", LEEWAY_FLOAT32, width));
+  ASSERT_C_OK(leeway_call_shards(rows, "echo", "x", 1, nullptr, &ticket));
+  ASSERT_C_OK(leeway_wait(worker_, ticket));
+  ASSERT_C_OK(leeway_num_answers(worker_, ticket, &count));
+  EXPECT_GT(count, 1u);
+  for (std::size_t shard = 0; shard < count; ++shard) {
+    ASSERT_C_OK(leeway_get_answer(worker_, ticket, shard, &answer, &bytes));
+    EXPECT_EQ(std::string(answer), std::to_string(shard) + ":x");
+  }
+  leeway_ticket_free(ticket);
+
+  EXPECT_EQ(Ended(leeway_call_shard(table, 4, "echo", "x", 1, nullptr, &ticket_)).first,
+            LEEWAY_OUT_OF_RANGE);
+  EXPECT_EQ(Ended(leeway_call_shard(table, 0, "", "x", 1, nullptr, &ticket_)).first,
+            LEEWAY_INVALID_ARGUMENT);
+  float pulled[4] = {};
+  const auto [code, message] =
+      Ended(leeway_call_shard(table, 0, "echo", nullptr, 0, nullptr, &ticket_));
+  EXPECT_EQ(code, LEEWAY_OUT_OF_RANGE);
+  EXPECT_THAT(message, HasSubstr("nothing to say"));
+  ASSERT_C_OK(leeway_pull(table, LEEWAY_FLOAT32, pulled, 4, nullptr, &ticket));
+  (void)Taken(leeway_wait(worker_, ticket));
+  EXPECT_EQ(CodeOf(leeway_num_answers(worker_, ticket, &count)), LEEWAY_FAILED_PRECONDITION);
+  leeway_ticket_free(ticket);
+  leeway_table_free(rows);
+  leeway_table_free(table);
+}
+
 TEST_F(CTest, OptionsAreThoseOfTheOperation) {
   const std::uint64_t elements = 1;
   leeway_spec* const spec = leeway_spec_dense("w", LEEWAY_FLOAT32, &elements, 1);
@@ -444,6 +493,7 @@ TEST_F(CTest, NullPointersAreInvalidArguments) {
   leeway_worker* worker = nullptr;
   leeway_array* array = nullptr;
   char* text = nullptr;
+  std::size_t answers = 0;
   float value = 0;
   const std::uint64_t key = 1;
   const auto f32 = LEEWAY_FLOAT32;
@@ -481,6 +531,10 @@ TEST_F(CTest, NullPointersAreInvalidArguments) {
       leeway_local_sgd_begin(nullptr),
       leeway_local_sgd_step(nullptr),
       leeway_local_sgd_finish(nullptr),
+      leeway_call_shard(nullptr, 0, "h", nullptr, 0, nullptr, &ticket_),
+      leeway_call_shards(nullptr, "h", nullptr, 0, nullptr, &ticket_),
+      leeway_num_answers(worker_, nullptr, &answers),
+      leeway_get_answer(worker_, nullptr, 0, nullptr, nullptr),
       leeway_wait(worker_, nullptr),
       leeway_wait_all(worker_, nullptr, 1),
       leeway_get_info(worker_, nullptr, nullptr),

@@ -39,6 +39,13 @@ proto::Replicate PushEntry(proto::LogEntryKind kind) {
   return entry;
 }
 
+proto::Replicate CallEntry(proto::LogEntryKind kind) {
+  proto::Replicate entry = Entry(kind);
+  entry.incarnation = kForeignIncarnation;
+  entry.sequence = 1;
+  return entry;
+}
+
 // Well-formed messages: only their sender is wrong.
 std::vector<Said> Items() {
   using proto::LogEntryKind;
@@ -46,8 +53,11 @@ std::vector<Said> Items() {
   std::vector<Said> all = {
       {PushEntry(LogEntryKind::kPush), {values}},
       {PushEntry(LogEntryKind::kHeld), {values}},
+      {DenseEntry(LogEntryKind::kEffect), {values}},
       {DenseEntry(LogEntryKind::kUpdate), {values}},
       {DenseEntry(LogEntryKind::kTransferPiece), {values, "", step}},
+      {CallEntry(LogEntryKind::kCall), {values}},
+      {CallEntry(LogEntryKind::kAnswer), {values}},
       {Entry(LogEntryKind::kTransferEnd)},
       {Entry(LogEntryKind::kConfirm)},
   };

@@ -24,6 +24,10 @@ Checker::Checker(const History* history) : history_(history) {
   invariants_.push_back(NewFewAreWaiting());
   invariants_.push_back(NewDroppedIsSaid());
   invariants_.push_back(NewOptimizerStates());
+  of_calls_.push_back(NewAppliedOnce());
+  of_calls_.push_back(NewOwnWritesRead());
+  of_calls_.push_back(NewAcknowledgedIsThere());
+  of_calls_.push_back(NewCallsInOrder());
 }
 
 void Checker::OnFloatPush(const SimTable& table, std::uint32_t place,
@@ -40,9 +44,12 @@ void Checker::OnAsked(Read* read) {
   for (const auto& invariant : invariants_) invariant->OnAsked(read);
 }
 
-void Checker::OnRead(const Read& read) {
+void Checker::OnRead(const Read& read) { Judge(read, invariants_); }
+void Checker::OnCalled(const Read& read) { Judge(read, of_calls_); }
+
+void Checker::Judge(const Read& read, const Invariants& invariants) {
   ++reads_;
-  for (const auto& invariant : invariants_) {
+  for (const auto& invariant : invariants) {
     std::string wrong = invariant->Judge(read, *history_);
     if (!wrong.empty()) Fail(invariant->name(), std::move(wrong));
   }

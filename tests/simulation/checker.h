@@ -33,6 +33,8 @@ class Checker {
                const std::vector<std::vector<float>>& either);
   void OnAsked(Read* read);
   void OnRead(const Read& read);
+  // A handler has answered with what it has read: as of its call, and of no clock.
+  void OnCalled(const Read& read);
   // An operation has ended (or not yet, with `ended` now): once faults have stopped, no operation
   // may wait for long.
   void OnWaited(const std::string& what, absl::Time since, absl::Time ended);
@@ -44,8 +46,12 @@ class Checker {
   std::uint64_t reads() const { return reads_; }
 
  private:
+  using Invariants = std::vector<std::unique_ptr<Invariant>>;
+
+  void Judge(const Read& read, const Invariants& invariants);
+
   const History* const history_;
-  std::vector<std::unique_ptr<Invariant>> invariants_;
+  Invariants invariants_, of_calls_;
   absl::Time quiet_from_ = absl::InfiniteFuture();
   std::uint64_t reads_ = 0;
   std::optional<Violation> violation_;

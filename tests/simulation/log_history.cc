@@ -28,11 +28,12 @@ std::uint64_t DigestOf(const proto::Replicate& sent, const van::Message& message
   const auto& [shard, epoch, stream, entry, kind, index, worker, incarnation, sequence, table,
                table_kind, dtype, clock, block, keys, elements, state_slots, has_learning_rate,
                learning_rate, workers, refusals, pushed_until, codec, version, whole, weight,
-               collected, mean_of, pushes, settings, map_version, closed_of] = sent;
-  std::size_t digest = absl::HashOf(
-      shard, kind, index, worker, incarnation, sequence, table, table_kind, dtype, clock, block,
-      keys, elements, state_slots, has_learning_rate, learning_rate, pushed_until, codec, version,
-      whole, settings, workers.size(), refusals.size(), weight, collected, mean_of, pushes);
+               collected, mean_of, pushes, settings, map_version, closed_of, settled] = sent;
+  std::size_t digest =
+      absl::HashOf(shard, kind, index, worker, incarnation, sequence, table, table_kind, dtype,
+                   clock, block, keys, elements, state_slots, has_learning_rate, learning_rate,
+                   pushed_until, codec, version, whole, settings, workers.size(), refusals.size(),
+                   weight, collected, mean_of, pushes, settled);
   for (const proto::ClientSession& window : workers) digest = absl::HashOf(digest, HashOf(window));
   for (const proto::Refusal& refusal : refusals) digest = absl::HashOf(digest, HashOf(refusal));
   for (const proto::TableClock& of : closed_of) {
@@ -57,6 +58,8 @@ bool LogHistory::IsOfEntry(proto::LogEntryKind kind) {
     case proto::LogEntryKind::kRefusal:
     case proto::LogEntryKind::kConfirm:
     case proto::LogEntryKind::kCollected:
+    case proto::LogEntryKind::kEffect:
+    case proto::LogEntryKind::kCall:
       return true;
     default:
       return false;
@@ -69,7 +72,7 @@ void LogHistory::Hear(const van::Overheard& heard) {
     HearAck(heard.to, *ack);
   } else if (const auto* const sent = std::get_if<proto::Replicate>(&heard.message)) {
     if (IsOfEntry(sent->kind)) HearEntry(heard.from, *sent, DigestOf(*sent, heard.raw));
-    const bool whole = IsOfEntry(sent->kind) && sent->kind != proto::LogEntryKind::kUpdate;
+    const bool whole = IsOfEntry(sent->kind) && !proto::IsPartOfNext(sent->kind);
     const bool begins = sent->kind == proto::LogEntryKind::kTransferBegin;
     if (whole || begins) {
       Log& log = logs_[sent->shard];
@@ -114,7 +117,7 @@ void LogHistory::HearEntry(const std::string& from, const proto::Replicate& sent
     checker_->Fail("committed entries stay", absl::StrCat(entry(), " what nobody had sent before ",
                                                           log.committed, " was committed"));
   }
-  if (sent.kind == proto::LogEntryKind::kUpdate) return;  // the entry's last part comes later
+  if (proto::IsPartOfNext(sent.kind)) return;  // the entry's last part comes later
   const auto [known, first] = log.of_epoch.try_emplace({sent.epoch, sent.index}, digest);
   if (!first && known->second != digest) {
     checker_->Fail("one head an epoch", absl::StrCat(entry(), " another one than was sent before"));

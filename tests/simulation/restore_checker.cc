@@ -10,14 +10,27 @@
 #include "absl/strings/str_cat.h"
 #include "proto/messages/layout.h"
 #include "tests/simulation/counter_values.h"
+#include "tests/simulation/sim_handler.h"
 
 namespace leeway::simulation {
 namespace {
+
+// Calls `visit(place, elements)` for every place that a call of the handler changes.
+template <class Visit>
+void ForEachPlaceOfCall(const SimTable& table, const ps::Inbound& sent, const Visit& visit) {
+  const SimHandlerRequest call = SimHandlerRequest::From(sent.payload[1].text());
+  const std::span<const std::int64_t> counts = call.counts;
+  for (std::size_t i = 0; i < call.keys.size() && !call.fails; ++i) {
+    const std::optional<std::uint32_t> place = PlaceOf(table, call.keys[i]);
+    if (place.has_value()) visit(*place, counts.subspan(i * table.width, table.width));
+  }
+}
 
 // Calls `visit(place, elements)` for every place that a push to a counter table changes; not at all
 // if the push has to be refused.
 template <class Visit>
 void ForEachPlace(const SimTable& table, const ps::Inbound& sent, const Visit& visit) {
+  if (sent.request.op == proto::Op::kCall) return ForEachPlaceOfCall(table, sent, visit);
   const ps::PushView push = ps::ToPush(sent);
   std::vector<std::int64_t> whole;
   if (table.refuses()) {

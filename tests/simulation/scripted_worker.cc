@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "tests/simulation/sim_handler.h"
 #include "worker/slicing/slice.h"
 
 namespace leeway::simulation {
@@ -23,6 +24,9 @@ constexpr absl::Duration kLookForTables = absl::Milliseconds(10);
 // One in so many pushes to a table that refuses some; and one in so many operations with a short
 // deadline, in scripts that have these.
 constexpr std::uint64_t kNonFiniteEvery = 6, kShortEvery = 6;
+// One in so many iterations a worker calls a handler, in scripts that have that; and one in so many
+// of these calls fails in the end.
+constexpr std::uint64_t kCallEvery = 5, kFailingCallEvery = 6;
 constexpr absl::Duration kShortTimeoutMax = absl::Milliseconds(40);
 
 // ±1, ±2, ±3 or ±4.
@@ -46,6 +50,7 @@ struct ScriptedWorker::Call {
   std::vector<std::uint32_t> widths;  // ragged tables: of each row pushed
   RaggedRows ragged;                  // likewise: the pulled rows
   std::optional<double> rate;         // coded tables
+  std::string answer;                 // of a handler
   std::size_t push = 0;               // its number in the history
   std::uint64_t refused = 0;          // places that refuse it
   absl::Duration timeout = kScriptTimeout;
@@ -62,6 +67,7 @@ ScriptedWorker::ScriptedWorker(std::uint32_t rank, const Script* script, SimClus
       checker_(checker),
       coded_(coded),
       random_(seed),
+      calls_random_(runtime::StableHash(seed)),
       iteration_(script->begins_at) {}
 
 std::string ScriptedWorker::Name() const { return absl::StrCat("worker ", rank_); }
@@ -193,6 +199,7 @@ void ScriptedWorker::SubmitSome() {
   }
   const bool small = std::ranges::any_of(script_->tables, &SimTable::small);
   if (small && random_.Below(4) == 0) PushToSmall();
+  if (script_->calls_handlers && calls_random_.Below(kCallEvery) == 0) CallHandler();
 }
 
 void ScriptedWorker::PushToSmall() {
@@ -432,6 +439,78 @@ void ScriptedWorker::Submit(const SimTable& table, proto::Op op, std::uint64_t p
                 });
 }
 
+void ScriptedWorker::CallHandler() {
+  std::vector<const SimTable*> tables;
+  for (const SimTable& table : script_->tables) {
+    if (TakesHandlers(table) && infos_[table.index] != nullptr) tables.push_back(&table);
+  }
+  if (tables.empty()) return;
+  const SimTable& table = *tables[calls_random_.Below(tables.size())];
+  const std::uint64_t wanted = PlacesToPush(table);
+  if (wanted == 0) return;
+  auto call = std::make_shared<Call>();
+  call->number = ++operations_;
+  call->op = proto::Op::kCall;
+  call->table = &table;
+  const auto first = static_cast<std::uint32_t>(table.dense() ? calls_random_.Below(table.places)
+                                                              : std::countr_zero(wanted));
+  call->places = InOneShard(table, *infos_[table.index], wanted, first);
+  call->submitted = cluster_->world().Now();
+  Read& read = call->read;
+  SimHandlerRequest request{.fails = calls_random_.Below(kFailingCallEvery) == 0,
+                            .width = static_cast<std::uint32_t>(table.width)};
+  for (std::uint32_t place = 0; place < table.places; ++place) {
+    if (((call->places >> place) & 1) == 0) continue;
+    read.places.push_back(place);
+    request.keys.push_back(table.dense() ? place : table.keys[place]);
+  }
+  call->counts.resize((read.places.size() - 1) * table.stride + table.width);
+  read.table = &table;
+  read.reader = rank_;
+  read.incarnation = life();
+  read.clock = read.effective = core_->clock();
+  read.submitted = call->submitted;
+  read.own_pushes = history_->pushes(table, rank_).size();
+  FillPush(call.get());
+  if (request.fails) {
+    call->refused = call->places;
+    history_->pushes(table, rank_)[call->push].places = 0;
+  }
+  ChooseTimeout(call.get());
+  for (std::size_t i = 0; i < read.places.size(); ++i) {
+    const auto place = call->counts.begin() + i * table.stride;
+    request.counts.insert(request.counts.end(), place, place + table.width);
+  }
+  calls_[call->number] = call;
+  const std::uint64_t key = table.dense() ? first * table.stride : request.keys[0];
+  core_->Submit(worker::SliceCall(infos_[table.index], key, kSimHandler, request.ToBytes(),
+                                  std::make_unique<TextSink>(&call->answer)),
+                {.timeout = call->timeout,
+                 .learning_rate = {},
+                 .priority = static_cast<int>(calls_random_.Below(3)) - 1},
+                [this, call](const std::shared_ptr<worker::Operation>& operation) {
+                  OnDone(call, operation->result, 0);
+                });
+}
+
+void ScriptedWorker::OnCalled(Call* call) {
+  const SimTable& table = *call->table;
+  Read& read = call->read;
+  ++handler_calls_;
+  if (call->answer.size() != read.places.size() * table.width * sizeof(std::int64_t)) {
+    return checker_->Fail("a handler's answer is whole",
+                          absl::StrCat(Name(), "'s operation ", call->number));
+  }
+  read.counts.resize(call->counts.size());
+  for (std::size_t i = 0; i < read.places.size(); ++i) {
+    const std::size_t bytes = table.width * sizeof(std::int64_t);
+    std::memcpy(&read.counts[i * table.stride], call->answer.data() + i * bytes, bytes);
+  }
+  read.completed = cluster_->world().Now();
+  read.reader_clock = core_->clock();
+  checker_->OnCalled(read);
+}
+
 void ScriptedWorker::OnDone(const std::shared_ptr<Call>& call, const absl::Status& result,
                             std::uint64_t dropped) {
   const absl::Time now = cluster_->world().Now();
@@ -450,6 +529,7 @@ void ScriptedWorker::OnDone(const std::shared_ptr<Call>& call, const absl::Statu
   } else if (!MayFail(*call, result) && Expect(result, what)) {
     answered_ = true;
     checker_->OnWaited(absl::StrCat(Name(), "'s ", what), call->submitted, now);
+    if (call->op == proto::Op::kCall) OnCalled(call.get());
     if (proto::HasPull(call->op)) {
       call->read.completed = now;
       if (table.counter) call->read.TakeCounts();

@@ -32,6 +32,7 @@ struct Script {
   absl::Duration think_max;          // between iterations
   std::uint32_t barrier_every = 25;  // 0: none, so that a worker that comes back has missed none
   bool short_deadlines = false;      // now and then
+  bool calls_handlers = false;       // likewise
   // A worker creates a table in mid-run just now.
   std::function<void()> on_late_table = nullptr;
 };
@@ -74,6 +75,7 @@ class ScriptedWorker {
   bool given_up() const { return given_up_; }  // taken for dead, and knows it
   void Leave();
   std::uint64_t operations() const { return operations_; }
+  std::uint64_t handler_calls() const { return handler_calls_; }  // that were answered
   std::uint64_t refused() const { return refused_; }  // pushes that were refused, as they must be
   std::uint64_t out_of_time() const { return out_of_time_; }  // operations whose time was too short
   // Its knowledge of each table; complete once ready().
@@ -106,6 +108,9 @@ class ScriptedWorker {
     Submit(table, op, places, static_cast<int>(random_.Below(3)) - 1);
   }
   void Submit(const SimTable& table, proto::Op op, std::uint64_t places, int priority);
+  // Has a handler push to places of one shard, and tell what was there.
+  void CallHandler();
+  void OnCalled(Call* call);
   // Pushes to all small tables at once.
   void PushToSmall();
   void FillPush(Call* call);
@@ -132,7 +137,7 @@ class ScriptedWorker {
   History* const history_;
   Checker* const checker_;
   CodedChecker* const coded_;
-  runtime::Random random_;
+  runtime::Random random_, calls_random_;
 
   worker::Core* core_ = nullptr;
   bool ready_ = false, finished_ = false, at_gate_ = false, at_end_ = false;
@@ -146,7 +151,7 @@ class ScriptedWorker {
   std::vector<std::shared_ptr<const worker::TableInfo>> infos_;  // by table
   std::map<std::uint64_t, std::shared_ptr<Call>> calls_;         // under way, by number
   std::function<void()> when_idle_;
-  std::uint64_t operations_ = 0, refused_ = 0, out_of_time_ = 0;
+  std::uint64_t operations_ = 0, refused_ = 0, out_of_time_ = 0, handler_calls_ = 0;
   // Float tables: the clock of the last push to a place, plus 1.
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> last_push_;
   std::string waits_for_;

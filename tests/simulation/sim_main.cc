@@ -39,6 +39,7 @@ int RunMany(Campaign campaign, bool meetings) {
   std::uint64_t passed = 0, failed = 0, operations = 0, reads = 0, checkpoints = 0;
   std::uint64_t second_lives = 0;
   std::uint64_t codec_switches = 0, table_changes = 0, reader_visits = 0, reader_reads = 0;
+  std::uint64_t handler_calls = 0;
   std::vector<FaultCounts> faults;
   std::vector<Met> met;
   const bool terminal = isatty(STDERR_FILENO) != 0;
@@ -52,6 +53,7 @@ int RunMany(Campaign campaign, bool meetings) {
     table_changes += result.table_changes;
     reader_visits += result.reader_visits;
     reader_reads += result.reader_reads;
+    handler_calls += result.handler_calls;
     faults.push_back(result.faults);
     met.push_back(result.met);
     if (result.violation) std::cout << DescribeFailure(result) << std::endl;
@@ -66,8 +68,9 @@ int RunMany(Campaign campaign, bool meetings) {
   if (meetings) std::cout << DescribeMeetings(met);
   std::cout << operations << " operations, " << reads << " reads and " << checkpoints
             << " checkpoints checked, " << second_lives << " second lives, " << codec_switches
-            << " changes of codecs, " << table_changes << " of tables, " << reader_reads
-            << " reads in " << reader_visits << " visits of readers\n"
+            << " changes of codecs, " << table_changes << " of tables, " << handler_calls
+            << " calls of a handler, " << reader_reads << " reads in " << reader_visits
+            << " visits of readers\n"
             << DescribeFaults(faults) << "\n"
             << passed << " passed, " << failed << " failed" << std::endl;
   return failed == 0 ? 0 : 1;

@@ -31,6 +31,7 @@
 #include "tests/simulation/second_life.h"
 #include "tests/simulation/sent_pushes.h"
 #include "tests/simulation/sim_cluster.h"
+#include "tests/simulation/sim_handler.h"
 #include "tests/simulation/sim_reader.h"
 #include "tests/simulation/sim_stranger.h"
 #include "tests/simulation/verbs_faults.h"
@@ -274,6 +275,8 @@ class Run {
     Script script;
     ChooseTablesOf(&script);
     script.short_deadlines = Meets(FaultKind::kShortDeadline);
+    script.calls_handlers =
+        runtime::RandomAt(options_.seed, runtime::StableHash("handlers"), 0) % 2 == 0;
     // A worker that comes back would have missed some.
     if (plan_.Has(FaultKind::kRestartWorker) || plan_.Has(FaultKind::kLongPartition) ||
         plan_.Has(FaultKind::kLeaveWorker)) {
@@ -668,6 +671,7 @@ class Run {
     result.faults[static_cast<std::size_t>(FaultKind::kStranger)] = strangers_;
     for (const auto& worker : workers_) {
       result.operations += worker->operations();
+      result.handler_calls += worker->handler_calls();
       result.faults[static_cast<std::size_t>(FaultKind::kRefusedPush)] += worker->refused();
       result.faults[static_cast<std::size_t>(FaultKind::kShortDeadline)] += worker->out_of_time();
     }
@@ -762,6 +766,7 @@ void Join(const SeedResult& second, SeedResult* result) {
     result->faults[kind] += second.faults[kind];
   for (std::size_t event = 0; event < kEvents; ++event) result->met[event] |= second.met[event];
   result->operations += second.operations;
+  result->handler_calls += second.handler_calls;
   result->reads += second.reads;
   result->checkpoints += second.checkpoints;
   result->codec_switches += second.codec_switches;
@@ -789,6 +794,7 @@ SeedResult RunFirst(const SeedOptions& options, std::optional<SecondLife>* next)
 }  // namespace
 
 SeedResult RunSeed(const SeedOptions& options) {
+  RegisterSimHandler();
   std::optional<SecondLife> life;
   SeedResult result = RunFirst(options, &life);
   if (!life.has_value()) return result;

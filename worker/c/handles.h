@@ -46,6 +46,8 @@ struct leeway_array {
 struct leeway_ticket {
   leeway::Ticket ticket;
   std::shared_ptr<leeway::c::PulledRows> rows;  // of a ragged pull
+  // Of a call of a shard handler. It lives until the operation has completed, too.
+  std::shared_ptr<std::vector<std::string>> answers = nullptr;
 };
 
 #endif  // LEEWAY_WORKER_C_HANDLES_H_

@@ -89,6 +89,38 @@ leeway_error* Submit(const leeway_table* table, leeway_dtype dtype, const leeway
   });
 }
 
+// Submits a call of a shard handler: `begin` is called with the request, where the answers are to
+// go, and the options.
+template <class Begin>
+leeway_error* SubmitCall(const leeway_table* table, const char* handler, const void* request,
+                         std::size_t bytes, const leeway_options* given, leeway_ticket** ticket,
+                         const Begin& begin) {
+  return Guarded([&]() -> absl::Status {
+    LEEWAY_RETURN_IF_ERROR(CheckNotNull("table", table, "handler", handler, "ticket", ticket));
+    LEEWAY_RETURN_IF_ERROR(CheckArrays("request", request, bytes));
+    LEEWAY_ASSIGN_OR_RETURN(Options options, OptionsOf(given));
+    auto result = std::make_unique<leeway_ticket>();
+    result->answers = std::make_shared<std::vector<std::string>>(1);
+    options.done = [answers = result->answers,
+                    done = std::move(options.done)](const absl::Status& status) {
+      if (done != nullptr) done(status);
+    };
+    result->ticket = begin(absl::string_view(static_cast<const char*>(request), bytes),
+                           result->answers.get(), std::move(options));
+    *ticket = result.release();
+    return absl::OkStatus();
+  });
+}
+
+// The answers of a call that has completed.
+absl::StatusOr<const std::vector<std::string>*> AnswersOf(leeway_worker* worker,
+                                                          const leeway_ticket* ticket) {
+  LEEWAY_RETURN_IF_ERROR(CheckNotNull("worker", worker, "ticket", ticket));
+  LEEWAY_RETURN_IF_ERROR(worker->worker->Info(ticket->ticket).status());
+  if (ticket->answers != nullptr) return ticket->answers.get();
+  return absl::FailedPreconditionError("the ticket is not of a call of a shard handler");
+}
+
 }  // namespace
 
 extern "C" {
@@ -192,6 +224,46 @@ leeway_error* leeway_pulled_rows(leeway_worker* worker, const leeway_ticket* tic
     *widths = ticket->rows->widths.data();
     *values = ticket->rows->data();
     *elements = ticket->rows->elements();
+    return absl::OkStatus();
+  });
+}
+leeway_error* leeway_call_shard(const leeway_table* table, uint64_t key, const char* handler,
+                                const void* request, size_t request_bytes,
+                                const leeway_options* options, leeway_ticket** ticket) {
+  return SubmitCall(table, handler, request, request_bytes, options, ticket,
+                    [&](absl::string_view text, std::vector<std::string>* answers, Options&& with) {
+                      return table->table.Call(key, handler, text, answers->data(),
+                                               std::move(with));
+                    });
+}
+leeway_error* leeway_call_shards(const leeway_table* table, const char* handler,
+                                 const void* request, size_t request_bytes,
+                                 const leeway_options* options, leeway_ticket** ticket) {
+  return SubmitCall(table, handler, request, request_bytes, options, ticket,
+                    [&](absl::string_view text, std::vector<std::string>* answers, Options&& with) {
+                      return table->table.CallAll(handler, text, answers, std::move(with));
+                    });
+}
+leeway_error* leeway_num_answers(leeway_worker* worker, const leeway_ticket* ticket,
+                                 size_t* count) {
+  return Guarded([&]() -> absl::Status {
+    LEEWAY_RETURN_IF_ERROR(CheckNotNull("count", count));
+    LEEWAY_ASSIGN_OR_RETURN(const auto* const answers, AnswersOf(worker, ticket));
+    *count = answers->size();
+    return absl::OkStatus();
+  });
+}
+leeway_error* leeway_get_answer(leeway_worker* worker, const leeway_ticket* ticket, size_t index,
+                                const char** answer, size_t* answer_bytes) {
+  return Guarded([&]() -> absl::Status {
+    LEEWAY_RETURN_IF_ERROR(CheckNotNull("answer", answer, "answer_bytes", answer_bytes));
+    LEEWAY_ASSIGN_OR_RETURN(const auto* const answers, AnswersOf(worker, ticket));
+    if (index >= answers->size()) {
+      return absl::OutOfRangeError(
+          absl::StrCat("answer ", index, " of a call with ", answers->size()));
+    }
+    *answer = (*answers)[index].c_str();
+    *answer_bytes = (*answers)[index].size();
     return absl::OkStatus();
   });
 }

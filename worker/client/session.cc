@@ -64,10 +64,10 @@ Ticket Failed(const absl::Status& why, const Options& options) {
   return Ticket(std::move(operation));
 }
 
-absl::StatusOr<Sliced> SliceIfThereIsMemory(const Access& access,
+absl::StatusOr<Sliced> SliceIfThereIsMemory(Session::Slicing slice,
                                             const std::shared_ptr<Poster>& poster) {
   try {
-    return Slice(access, poster);
+    return slice(poster);
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError(
         "there is no memory left in this process for the operation; nothing of it was sent");
@@ -177,9 +177,9 @@ absl::StatusOr<std::shared_ptr<const TableInfo>> Session::OpenTable(absl::string
   });
 }
 
-Ticket Session::Submit(Access access, Options options) {
+Ticket Session::Submit(Slicing slice, Options options) {
   if (absl::Status here = OfThisProcess(); !here.ok()) return Failed(here, options);
-  absl::StatusOr<Sliced> sliced = SliceIfThereIsMemory(access, poster_);
+  absl::StatusOr<Sliced> sliced = SliceIfThereIsMemory(slice, poster_);
   const Core::Terms terms{.timeout = options.timeout,
                           .learning_rate = options.learning_rate,
                           .priority = options.priority};

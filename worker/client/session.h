@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/functional/function_ref.h"
@@ -56,7 +57,11 @@ class Session : public std::enable_shared_from_this<Session> {
   absl::StatusOr<std::shared_ptr<const TableInfo>> CreateTable(const TableSpec& spec);
   absl::StatusOr<std::shared_ptr<const TableInfo>> OpenTable(absl::string_view name);
 
-  Ticket Submit(Access access, Options options);
+  using Slicing = absl::FunctionRef<absl::StatusOr<Sliced>(const std::shared_ptr<Poster>&)>;
+  Ticket Submit(Slicing slice, Options options);
+  Ticket Submit(const Access& access, Options options) {
+    return Submit([&](const auto& poster) { return Slice(access, poster); }, std::move(options));
+  }
   absl::Status Wait(std::span<const Ticket> tickets);
   bool Done(const Ticket& ticket);
   void WhenDone(const Ticket& ticket, std::function<void(const absl::Status&)> done);

@@ -1,13 +1,17 @@
 #include "leeway/worker.h"
 
+#include <memory>
+#include <optional>
 #include <utility>
 
+#include "absl/functional/any_invocable.h"
 #include "node/plugins.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/log/log.h"
 #include "runtime/loop/real_loop.h"
 #include "van/mixed/mixed_van.h"
 #include "worker/client/client.h"
+#include "worker/slicing/slice.h"
 
 namespace leeway {
 namespace {
@@ -28,6 +32,37 @@ Ticket Submit(std::shared_ptr<worker::TableState> state, worker::Access access, 
   access.table = state->info();
   access.copy = options.copy;
   return state->session().Submit(std::move(access), std::move(options));
+}
+
+// The answers of a call's shards, which go to the user once all are there.
+class Answers final : public worker::PullSink {
+ public:
+  using Done = absl::AnyInvocable<void(std::vector<std::string>)>;
+
+  explicit Answers(Done done) : done_(std::move(done)) {}
+  absl::Status Take(std::size_t index, const proto::Reply&,
+                    std::span<const runtime::Buffer> payload) override {
+    if (answers_.size() <= index) answers_.resize(index + 1);
+    answers_[index] = std::string(payload[0].text());
+    return absl::OkStatus();
+  }
+  void Finish() override { done_(std::move(answers_)); }
+
+ private:
+  Done done_;
+  std::vector<std::string> answers_;
+};
+
+Ticket SubmitCall(std::shared_ptr<worker::TableState> state, std::optional<std::uint64_t> key,
+                  absl::string_view handler, absl::string_view request, Answers::Done done,
+                  Options options) {
+  if (state == nullptr) return NoTable(options);
+  return state->session().Submit(
+      [&](const auto&) {
+        return worker::SliceCall(state->info(), key, handler, request,
+                                 std::make_unique<Answers>(std::move(done)));
+      },
+      std::move(options));
 }
 
 }  // namespace
@@ -134,6 +169,26 @@ Ticket Table::PullRows(std::span<const std::uint64_t> keys, std::vector<std::uin
   access.result_widths = widths;
   access.resize = std::move(resize);
   return Submit(state_, std::move(access), std::move(options));
+}
+
+Ticket Table::Call(std::uint64_t key, absl::string_view handler, absl::string_view request,
+                   std::string* answer, Options options) const {
+  return SubmitCall(
+      state_, key, handler, request,
+      [answer](std::vector<std::string> answers) {
+        if (answer != nullptr) *answer = std::move(answers[0]);
+      },
+      std::move(options));
+}
+
+Ticket Table::CallAll(absl::string_view handler, absl::string_view request,
+                      std::vector<std::string>* answers, Options options) const {
+  return SubmitCall(
+      state_, std::nullopt, handler, request,
+      [answers](std::vector<std::string> all) {
+        if (answers != nullptr) *answers = std::move(all);
+      },
+      std::move(options));
 }
 
 // ---- Worker ----

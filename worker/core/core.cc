@@ -376,7 +376,9 @@ std::shared_ptr<Operation> Core::Submit(absl::StatusOr<Sliced> sliced, const Ter
   absl::Status status = Usable();
   if (status.ok()) status = sliced.status();
   if (status.ok() && proto::HasPush(sliced->op)) {
-    status = MayDo(absl::StrCat("push to table '", sliced->table->spec.name, "'"));
+    status =
+        MayDo(absl::StrCat(sliced->op == proto::Op::kCall ? "call at table '" : "push to table '",
+                           sliced->table->spec.name, "'"));
     if (status.ok()) status = CheckSums(*sliced, clock());
   }
   if (!status.ok()) return operations_.Refuse(std::move(status), std::move(completion));

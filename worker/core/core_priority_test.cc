@@ -1,12 +1,16 @@
 // Tests of the core against scripted peers: the order of requests by priority, and its limits.
 #include <memory>
+#include <optional>
 #include <random>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "worker/core/core.h"
+#include "worker/slicing/slice.h"
 #include "worker/testing/test_cluster.h"
 
 namespace leeway::worker {
@@ -86,6 +90,50 @@ TEST_F(PriorityTest, RowsOfOneTableKeepTheirOrder) {
   EXPECT_EQ(row, row_);
   EXPECT_FALSE(slow->done());
   EXPECT_TRUE(cluster_.Await(slow).ok());
+}
+
+class AnswerSink final : public PullSink {
+ public:
+  explicit AnswerSink(std::string* answer) : answer_(answer) {}
+  absl::Status Take(std::size_t, const proto::Reply&,
+                    std::span<const runtime::Buffer> payload) override {
+    *answer_ = std::string(payload[0].text());
+    return absl::OkStatus();
+  }
+
+ private:
+  std::string* const answer_;
+};
+
+// A handler may touch everything in its shard: what was submitted before its call comes before it,
+// and what is submitted later after it, however urgent.
+TEST_F(PriorityTest, ACallOfAHandlerKeepsItsPlaceInItsShard) {
+  const auto before = cluster_.Push(big_, {}, values_);
+  std::string answer;
+  const auto call = cluster_.core->Submit(
+      SliceCall(small_, 0, "handler", "request", std::make_unique<AnswerSink>(&answer)), Urgent(),
+      nullptr);
+  const auto after = cluster_.Push(small_, {}, few_, Urgent(2));
+  EXPECT_TRUE(cluster_.Await(after).ok());
+  EXPECT_TRUE(before->done() && call->done());
+  EXPECT_EQ(answer, "answer");
+  const auto& admitted = cluster_.servers[0]->admitted;
+  ASSERT_EQ(admitted.size(), kBlocks + 2);
+  EXPECT_EQ(admitted[kBlocks].request.op, proto::Op::kCall);
+  EXPECT_EQ(admitted[kBlocks].payload.size(), 2u);
+  // The answers to all before it may have come meanwhile, and to no later one.
+  EXPECT_GE(admitted[kBlocks].request.settled, 1u);
+  EXPECT_LE(admitted[kBlocks].request.settled, admitted[kBlocks].request.id.sequence);
+}
+
+TEST_F(PriorityTest, CallsWithArgumentsThatMayNotBeAreRefused) {
+  const auto why = [&](std::optional<std::uint64_t> key, const std::string& handler) {
+    return SliceCall(small_, key, handler, "", nullptr).status().code();
+  };
+  EXPECT_EQ(why(15, "handler"), absl::StatusCode::kOk);
+  EXPECT_EQ(why(16, "handler"), absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(why(0, ""), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(why(std::nullopt, std::string(256, 'x')), absl::StatusCode::kInvalidArgument);
 }
 
 TEST_F(PriorityTest, RowsOvertakeThoseOfOtherTables) {

@@ -168,6 +168,7 @@ absl::Status Operations::TakeAnswer(const Request& request, Operation* operation
   if (IsDropped(reply.result) && request.op == proto::Op::kPush) return absl::OkStatus();
   LEEWAY_RETURN_IF_ERROR(reply.result);
   LEEWAY_RETURN_IF_ERROR(CheckAnswer(request, reply, payload));
+  if (request.op == proto::Op::kCall) return operation->sink->Take(request.index, reply, payload);
   if (!proto::HasPull(request.op)) return absl::OkStatus();
   const absl::Status fresh = staleness_.Check(ConsistencyOf(request), request.clock, reply);
   if (!fresh.ok()) {

@@ -38,6 +38,7 @@ absl::Status CheckAnswer(const Request& request, const proto::Reply& reply,
   if (reply.op != request.op) {
     return absl::InternalError("the reply is to another kind of operation");
   }
+  if (request.op == proto::Op::kCall) return CheckFrames(payload, 1);
   if (!proto::HasPull(request.op)) return absl::OkStatus();
   const TableSpec& spec = request.table->spec;
   if (reply.kind != spec.kind || reply.dtype != spec.dtype) {

@@ -67,6 +67,7 @@ class Operation {
   std::string Describe() const {
     const char* verb = op == proto::Op::kPush   ? "push to"
                        : op == proto::Op::kPull ? "pull of"
+                       : op == proto::Op::kCall ? "call at"
                                                 : "push-pull of";
     return absl::StrCat(verb, " table '", table->spec.name, "'");
   }

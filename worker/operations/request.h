@@ -30,7 +30,8 @@ struct Request {
   static void* operator new(std::size_t) { return runtime::Recycled<Request>::List::Take(); }
   static void operator delete(void* memory) { runtime::Recycled<Request>::List::Give(memory); }
 
-  bool held() const { return table->spec.consistency.is_bsp(); }  // its class (shard_queue.h)
+  // Its class (shard_queue.h). What a handler changes is not held, whatever table it is called at.
+  bool held() const { return op != proto::Op::kCall && table->spec.consistency.is_bsp(); }
   // Copies the payload, so that the operation can give the user's memory back.
   void CopyPayload() {
     for (runtime::Buffer& frame : piece.payload) {

@@ -47,6 +47,12 @@ void RequestSender::Submit(ShardQueue* queue, std::unique_ptr<Request> owned, ab
   request->resend_delay = resend_interval_;
   request->back_off = kBackOffMin;
   Link* const link = queue->link();
+  if (request->op == proto::Op::kCall) {
+    // It may touch all of the shard, so that no request to it may overtake it, or be overtaken.
+    queues_->NumberAll(link);
+    queue->Enqueue(queue->Number(std::move(owned)));
+    return Pump(link);
+  }
   if (link->queue.empty() && MaySend(link, *request)) {
     return SendNow(link, queue->Number(std::move(owned)), now);
   }
@@ -154,6 +160,11 @@ proto::Request RequestSender::MessageFor(const Request& request, absl::Time now)
   message.learning_rate = request.learning_rate.value_or(0);
   message.read_updates = request.read_updates;
   message.rows_wrapped = request.piece.rows_wrapped;
+  if (request.op == proto::Op::kCall) {
+    const Request* first = &request;
+    while (first->earlier != nullptr) first = first->earlier;
+    message.settled = first->sequence;
+  }
   if (request.operation == nullptr) {
     // No operation waits for it: a server need not hold a pull. A push that was accepted, however,
     // must not be refused because it takes long.

@@ -172,7 +172,7 @@ void Requests::Abandon(Operation& operation) {
 // the head has the push, but its replicas may not have it, so that it would be lost with the head.
 void Requests::AskOn(ShardQueue* queue, Request* request, const Link& link,
                      const proto::Reply& reply) {
-  request->op = proto::Op::kPush;
+  if (request->op == proto::Op::kPushPull) request->op = proto::Op::kPush;
   request->receive.Revoke();
   request->resend_delay = sender_.resend_interval();
   if (request->operation != nullptr) SetAside(request, *request->operation);

@@ -1,6 +1,11 @@
 #include "worker/slicing/slice.h"
 
+#include <iterator>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
+#include "proto/messages/layout.h"
+#include "proto/messages/limits.h"
 #include "runtime/base/status_macros.h"
 #include "worker/slicing/group_keys.h"
 
@@ -121,6 +126,58 @@ absl::StatusOr<Sliced> Slice(const Access& access, const std::shared_ptr<Poster>
       return SliceRagged(access);
   }
   return Invalid(table, "is of a kind this library does not know");
+}
+
+// ---- calls of shard handlers ----
+
+namespace {
+
+absl::Status CheckCall(const TableInfo& table, std::optional<std::uint64_t> key,
+                       absl::string_view handler, absl::string_view request) {
+  if (handler.empty() || handler.size() > proto::kNameBytesMax) {
+    return Invalid(table, "a shard handler's name has 1 to ", proto::kNameBytesMax,
+                   " bytes; this one has ", handler.size());
+  }
+  if (request.size() > table.message_bytes_max) {
+    return Invalid(table, "a call's request has ", request.size(), " bytes, more than ",
+                   table.message_bytes_max, " (LEEWAY_MESSAGE_BYTES_MAX)");
+  }
+  const bool dense = table.spec.kind == TableKind::kDense;
+  if (!dense || !key.has_value() || *key < table.spec.NumElements()) return absl::OkStatus();
+  return absl::OutOfRangeError(absl::StrCat("table '", table.spec.name, "': element ", *key,
+                                            " is called, and it has ", table.spec.NumElements()));
+}
+
+}  // namespace
+
+absl::StatusOr<Sliced> SliceCall(std::shared_ptr<const TableInfo> table,
+                                 std::optional<std::uint64_t> key, absl::string_view handler,
+                                 absl::string_view request, std::unique_ptr<PullSink> sink) {
+  LEEWAY_RETURN_IF_ERROR(CheckCall(*table, key, handler, request));
+  Sliced sliced{.table = std::move(table), .op = proto::Op::kCall};
+  sliced.sink = std::move(sink);
+  const TableInfo& info = *sliced.table;
+  const runtime::Buffer frames[] = {runtime::Buffer::CopyOf(handler),
+                                    runtime::Buffer::CopyOf(request)};
+  const auto add = [&](std::uint32_t shard) {
+    Piece piece{.shard = shard};
+    piece.payload.assign(std::begin(frames), std::end(frames));
+    sliced.pieces.push_back(std::move(piece));
+  };
+  const bool dense = info.spec.kind == TableKind::kDense;
+  const std::uint64_t block_elements = proto::BlockElements(info.spec.dtype, info.block_bytes);
+  if (key.has_value()) {
+    add(dense ? proto::ShardOfBlock(info.id, *key / block_elements, info.num_shards)
+              : proto::ShardOfKey(*key, info.num_shards));
+    return sliced;
+  }
+  const std::uint64_t blocks =
+      dense ? proto::NumBlocks(info.spec, info.block_bytes) : info.num_shards;
+  const std::uint32_t first = dense ? proto::ShardOfBlock(info.id, 0, info.num_shards) : 0;
+  for (std::uint32_t shard = 0; shard < info.num_shards; ++shard) {
+    if ((shard + info.num_shards - first) % info.num_shards < blocks) add(shard);
+  }
+  return sliced;
 }
 
 }  // namespace leeway::worker

@@ -15,6 +15,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "proto/messages/messages.h"
 #include "runtime/memory/buffer.h"
 #include "runtime/memory/free_list.h"
@@ -111,6 +112,13 @@ struct Sliced {
 
 // INVALID_ARGUMENT for wrong lengths, dtype or kind of table, and for repeated ragged keys.
 absl::StatusOr<Sliced> Slice(const Access& access, const std::shared_ptr<Poster>& poster);
+
+// A call of a shard handler: of one shard, or of each shard that has a part of the table. Copies
+// both texts. `key`: dense: an element. `sink` takes the answers, in the order of shards.
+// INVALID_ARGUMENT, OUT_OF_RANGE: a name, a request or an element that there may not be.
+absl::StatusOr<Sliced> SliceCall(std::shared_ptr<const TableInfo> table,
+                                 std::optional<std::uint64_t> key, absl::string_view handler,
+                                 absl::string_view request, std::unique_ptr<PullSink> sink);
 
 // The three kinds of table, for arguments that Slice has checked.
 absl::StatusOr<Sliced> SliceDense(const Access& access, const std::shared_ptr<Poster>& poster);

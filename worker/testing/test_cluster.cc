@@ -320,6 +320,7 @@ void ScriptedServer::Reply(const proto::Request& request, const absl::Status& re
     values.resize(reply.elements);
     payload.push_back(runtime::Buffer::CopyOf(values.data(), values.size() * sizeof(float)));
   }
+  if (reply.has_answer()) payload.push_back(runtime::Buffer::CopyOf("answer"));
   SendTo(van_.get(), peer_, reply, std::move(payload));
 }
 

@@ -32,6 +32,19 @@ void Refuse(const ShardState& state, const Inbound& inbound, const absl::Status&
   if (IsMalformedEncoding(why)) state.effects->Offended(inbound.peer, why);
 }
 
+void RefuseWhenCommitted(const ShardState& state, const Inbound& inbound, const absl::Status& why) {
+  if (inbound.request.op != proto::Op::kCall) return Refuse(state, inbound, why);
+  CountRefusal(why, state.context->counters);
+  proto::Reply reply = ReplyTo(inbound.request);
+  reply.result = why;
+  state.answers->Answer(inbound.peer, std::move(reply), {}, DeadlineOf(state, inbound));
+}
+
+void AnswerCall(const ShardState& state, const Inbound& inbound, const runtime::Buffer& answer) {
+  state.answers->Answer(inbound.peer, ReplyTo(inbound.request), {answer},
+                        DeadlineOf(state, inbound));
+}
+
 void RefusePull(const ShardState& state, const Inbound& inbound, const absl::Status& why) {
   if (!HasPush(inbound.request.op)) return Refuse(state, inbound, why);
   Refuse(state, inbound,

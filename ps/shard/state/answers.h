@@ -19,6 +19,11 @@ absl::Time DeadlineOf(const ShardState& state, const Inbound& inbound);
 
 // The request fails. The connection ends, too, if its encoding was malformed.
 void Refuse(const ShardState& state, const Inbound& inbound, const absl::Status& why);
+// Likewise, once all that has been logged is on every replica, if it is a call: its error may tell
+// of what its handler has read.
+void RefuseWhenCommitted(const ShardState& state, const Inbound& inbound, const absl::Status& why);
+// The call's handler has answered.
+void AnswerCall(const ShardState& state, const Inbound& inbound, const runtime::Buffer& answer);
 // The pull failed. If a push came with it, the push has been accepted, and the answer says so.
 void RefusePull(const ShardState& state, const Inbound& inbound, const absl::Status& why);
 // The push was accepted. `held`: it waits for its clock to close, and is not in the state yet, so

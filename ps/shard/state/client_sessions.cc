@@ -4,9 +4,36 @@
 #include <optional>
 #include <tuple>
 
+#include "absl/strings/str_cat.h"
 #include "proto/messages/limits.h"
 
 namespace leeway::ps {
+
+// ---- answers that are kept ----
+
+absl::Status KeptAnswers::CheckRoom(std::uint64_t bytes) const {
+  if (answers_.size() < proto::kAnswersKeptMax && bytes_ + bytes <= proto::kAnswersKeptBytesMax) {
+    return absl::OkStatus();
+  }
+  return absl::ResourceExhaustedError(
+      absl::StrCat(answers_.size(), " answers of shard handlers, of ", bytes_,
+                   " bytes, are kept for this "
+                   "worker, which has not got all of them yet; of one shard at most ",
+                   proto::kAnswersKeptMax, " of ", proto::kAnswersKeptBytesMax,
+                   " bytes are: wait for some before calling again"));
+}
+
+void KeptAnswers::Keep(std::uint64_t sequence, const runtime::Buffer& answer) {
+  const auto [kept, first] = answers_.try_emplace(sequence, answer.EnsureOwned());
+  if (first) bytes_ += kept->second.size();
+}
+
+void KeptAnswers::ForgetBelow(std::uint64_t settled) {
+  while (!answers_.empty() && answers_.begin()->first < settled) {
+    bytes_ -= answers_.begin()->second.size();
+    answers_.erase(answers_.begin());
+  }
+}
 
 ClientSession* ClientSessions::Find(const WorkerKey& worker) {
   const auto found = sessions_.find(worker);

@@ -16,9 +16,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "proto/messages/chain.h"
 #include "ps/consistency/worker_clocks.h"
 #include "ps/shard/state/request_order.h"
+#include "runtime/memory/buffer.h"
 #include "runtime/memory/byte_budget.h"
 
 namespace leeway::ps {
@@ -30,6 +32,26 @@ enum RequestClass : std::size_t { kAtOnce = 0, kHeld = 1, kRequestClasses = 2 };
 // The numbers of a worker's last pushes before a tick.
 struct Watermarks {
   std::uint64_t by_class[kRequestClasses] = {0, 0};
+};
+
+// The answers of shard handlers to a worker's calls, until the worker has them: a call that is sent
+// again gets the same. All replicas have them.
+class KeptAnswers {
+ public:
+  // Whether another one of so many bytes may be kept. RESOURCE_EXHAUSTED names the limits.
+  absl::Status CheckRoom(std::uint64_t bytes) const;
+  void Keep(std::uint64_t sequence, const runtime::Buffer& answer);
+  // The worker waits for none of the calls below that number.
+  void ForgetBelow(std::uint64_t settled);
+  const runtime::Buffer* Find(std::uint64_t sequence) const {
+    const auto found = answers_.find(sequence);
+    return found == answers_.end() ? nullptr : &found->second;
+  }
+  const std::map<std::uint64_t, runtime::Buffer>& all() const { return answers_; }
+
+ private:
+  std::map<std::uint64_t, runtime::Buffer> answers_;  // by number of the call
+  std::uint64_t bytes_ = 0;
 };
 
 using WorkerKey = std::pair<std::uint32_t, std::uint64_t>;  // rank, incarnation
@@ -88,6 +110,7 @@ struct ClientSession {
   std::uint64_t tick_clock = 0;
   Watermarks tick_watermarks;
   UpdatesSent updates_sent;
+  KeptAnswers answers;
 };
 
 class ClientSessions {
@@ -178,6 +201,7 @@ class ClientSessions {
   std::vector<proto::Refusal> Refusals() const;
   void TakeRefusals(const std::vector<proto::Refusal>& refusals, std::uint64_t told);
 
+  const std::map<WorkerKey, ClientSession>& all() const { return sessions_; }
   // The highest number admitted of each worker, of the class that is applied at once.
   std::map<WorkerKey, std::uint64_t> AdmittedAtOnce() const;
 

@@ -129,6 +129,34 @@ LogEntry VersionEntry(const Table& table, std::uint64_t block, const VersionBy& 
   return entry;
 }
 
+LogEntry EffectEntry(const Inbound& update, std::uint32_t settings) {
+  LogEntry entry = PushEntry(update);
+  entry.header.kind = proto::LogEntryKind::kEffect;
+  entry.header.worker = 0;
+  entry.header.incarnation = entry.header.sequence = 0;
+  entry.header.table_settings = settings;
+  return entry;
+}
+
+LogEntry AnswerEntry(std::uint32_t worker, std::uint64_t incarnation, std::uint64_t sequence,
+                     const runtime::Buffer& answer) {
+  LogEntry entry;
+  entry.header.kind = proto::LogEntryKind::kAnswer;
+  entry.header.worker = worker;
+  entry.header.incarnation = incarnation;
+  entry.header.sequence = sequence;
+  entry.payload.push_back(answer);
+  return entry;
+}
+
+LogEntry CallEntry(const proto::Request& call, const runtime::Buffer& answer) {
+  LogEntry entry = AnswerEntry(call.id.worker, call.id.incarnation, call.id.sequence, answer);
+  entry.header.kind = proto::LogEntryKind::kCall;
+  entry.header.clock = call.clock;
+  entry.header.settled = call.settled;
+  return entry;
+}
+
 LogEntry RefusalEntry(proto::Refusal refusal) {
   LogEntry entry;
   entry.header.kind = proto::LogEntryKind::kRefusal;

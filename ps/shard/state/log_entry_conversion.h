@@ -23,6 +23,12 @@ LogEntry VersionEntry(const Table& table, std::uint64_t block, const VersionBy& 
 // nothing was, and the table's clocks up to `clock` have closed.
 LogEntry CollectedEntry(const Table& table, std::uint64_t block, std::uint64_t clock,
                         std::uint32_t mean_of, std::uint32_t settings);
+// A handler's update, of the form of a push, which is applied by those settings.
+LogEntry EffectEntry(const Inbound& update, std::uint32_t settings);
+// A call of a handler, which has answered that; and the same answer in a state transfer.
+LogEntry CallEntry(const proto::Request& call, const runtime::Buffer& answer);
+LogEntry AnswerEntry(std::uint32_t worker, std::uint64_t incarnation, std::uint64_t sequence,
+                     const runtime::Buffer& answer);
 // A push was refused.
 LogEntry RefusalEntry(proto::Refusal refusal);
 LogEntry PieceEntry(const Table& table, const FrozenPiece& piece);

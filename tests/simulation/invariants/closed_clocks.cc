@@ -69,8 +69,7 @@ std::string ClosedClocks::Hear(const van::Overheard& heard) {
 
 std::string ClosedClocks::OnEntry(const proto::Replicate& sent) {
   Shard& shard = shards_[sent.shard];
-  const bool entry_ends =
-      LogHistory::IsOfEntry(sent.kind) && sent.kind != proto::LogEntryKind::kUpdate;
+  const bool entry_ends = LogHistory::IsOfEntry(sent.kind) && !proto::IsPartOfNext(sent.kind);
   if (entry_ends && sent.index > logs_->committed(sent.shard)) {
     Entry& entry = shard.open[sent.index];
     if (sent.epoch >= entry.epoch) {

@@ -48,6 +48,7 @@ std::unique_ptr<Invariant> NewOpenClocksHidden();
 std::unique_ptr<Invariant> NewFewAreWaiting();
 std::unique_ptr<Invariant> NewDroppedIsSaid();
 std::unique_ptr<Invariant> NewOptimizerStates();
+std::unique_ptr<Invariant> NewCallsInOrder();  // of answers of handlers alone
 std::unique_ptr<Invariant> NewVersionsRead(const VersionLedger* ledger);
 
 }  // namespace leeway::simulation
