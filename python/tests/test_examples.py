@@ -47,7 +47,7 @@ def test_torch_mlp():
     needs_fashion_mnist()
     printed = run("torch_mlp.py", "--rows", 4000, "--epochs", 2)
     ours, alone = (float(one) for one in re.findall(r"accuracy (\S+) %", printed))
-    assert alone > 70 and ours > alone - 8, printed
+    assert alone > 50 and ours > alone - 8, printed
 
 
 def test_torch_skip_gram():
