@@ -1,3 +1,5 @@
+#include "ps/control/run_server.h"
+
 #include <signal.h>
 
 #include <condition_variable>
@@ -52,7 +54,9 @@ void LimitTables(Config* config) {
 
 }  // namespace
 
-absl::Status RunServer(const Config& config) {
+absl::Status RunServer(const Config& config) { return ps::RunServer(config, {}); }
+
+absl::Status ps::RunServer(const Config& config, const ServerEvents& events) {
   Config own = config;
   own.role = Role::kServer;
   LEEWAY_RETURN_IF_ERROR(own.Validate());
@@ -70,12 +74,14 @@ absl::Status RunServer(const Config& config) {
                         .host = host.get(),
                         .factory = factory.get(),
                         .options = {},
-                        .on_welcome = [](const proto::Welcome& welcome) {
+                        .on_welcome = [&events](const proto::Welcome& welcome) {
                           runtime::SetLogName(absl::StrCat("server ", welcome.rank));
+                          if (events.on_welcome != nullptr) events.on_welcome(welcome);
                         }});
   LEEWAY_ASSIGN_OR_RETURN(
       std::unique_ptr<ps::StopSignals> signals,
-      ps::StopSignals::Install([server = server.get()](int signal) {
+      ps::StopSignals::Install([server = server.get(), &events](int signal) {
+        if (events.on_signal != nullptr) events.on_signal(signal);
         if (signal == SIGTERM) {
           server->Drain(absl::CancelledError("the server was stopped by SIGTERM"));
         } else {

@@ -21,7 +21,7 @@
 
 namespace leeway::scheduler {
 
-inline constexpr std::size_t kAsksWaitingMax = 1024;
+inline constexpr std::size_t kAsksWaitingMax = 4096;
 inline constexpr std::size_t kAnswersRememberedMax = 256;
 
 class AdminService {

@@ -62,7 +62,7 @@ TEST_F(AdminServiceTest, AnUnknownCommandIsRefused) {
 TEST_F(AdminServiceTest, OnlySoManyWait) {
   for (std::uint64_t request = 0; request <= kAsksWaitingMax; ++request) Ask(1, 77, request);
   EXPECT_EQ(answers_.size(), kAsksWaitingMax);
-  EXPECT_THAT(Said(), ElementsAre(HasSubstr("1024 commands wait")));
+  EXPECT_THAT(Said(), ElementsAre(HasSubstr("4096 commands wait")));
   answers_[0](std::string("{}"));
   Said();
   Ask(1, 77, kAsksWaitingMax);

@@ -73,10 +73,11 @@ class EndingSignals {
 // The scheduler on its loop, and how it ended.
 class Running {
  public:
-  Running(runtime::Host* host, van::Factory* factory, const Config& config, int over_fd)
+  Running(runtime::Host* host, van::Factory* factory, const Config& config,
+          const Additions& additions, int over_fd)
       : over_fd_(over_fd), runner_(host->Spawn("scheduler")) {
-    runner_->loop()->Post([this, host, factory, config] {
-      scheduler_ = std::make_unique<Scheduler>(host, runner_->loop(), factory, config);
+    runner_->loop()->Post([this, host, factory, config, additions] {
+      scheduler_ = std::make_unique<Scheduler>(host, runner_->loop(), factory, config, additions);
       const absl::Status started =
           scheduler_->Start([this](absl::Status result) { Over(std::move(result)); });
       if (!started.ok()) Over(started);
@@ -128,7 +129,7 @@ void MakeAbsolute(std::string* path) {
 
 }  // namespace
 
-absl::Status RunScheduler(const Config& given) {
+absl::Status RunScheduler(const Config& given, const Additions& additions) {
   Config config = given;
   LEEWAY_RETURN_IF_ERROR(config.Validate());
   MakeAbsolute(&config.checkpoint_dir);
@@ -142,7 +143,7 @@ absl::Status RunScheduler(const Config& given) {
       runtime::NewRealHost(absl::Microseconds(config.busy_poll_us));
   const std::unique_ptr<van::Factory> factory = van::NewFactory(config);
   if (absl::Status viable = factory->Viable(); !viable.ok()) return viable;
-  Running running(host.get(), factory.get(), config, over.get());
+  Running running(host.get(), factory.get(), config, additions, over.get());
   pollfd fds[] = {{over.get(), POLLIN, 0}, {signals.fd(), POLLIN, 0}};
   int signals_seen = 0;
   while ((fds[0].revents & POLLIN) == 0) {

@@ -39,7 +39,11 @@ absl::Duration AtLeastOneMs(absl::Duration duration) {
 // Owns the services, answers what they ask about the cluster as a whole, and turns them by timers.
 class Scheduler::Impl final : private ClusterLife, private ClusterMaps::Source {
  public:
-  Impl(runtime::Host* host, runtime::Loop* loop, van::Factory* factory, Config config);
+  Impl(runtime::Host* host, runtime::Loop* loop, van::Factory* factory, Config config,
+       Additions additions);
+  ~Impl() override {
+    if (additions_.on_end != nullptr) additions_.on_end();
+  }
 
   absl::Status Start(Done done);
   void Stop(const absl::Status& why);
@@ -71,6 +75,7 @@ class Scheduler::Impl final : private ClusterLife, private ClusterMaps::Source {
   void OnNewVersion(std::uint64_t version) override {
     codecs_.switches()->Published(version);
     tables_.table_changes()->Published(version);
+    if (additions_.on_map != nullptr) additions_.on_map(*maps_.newest());
   }
 
   Checkpoints::Facts CheckpointFacts() const;
@@ -83,6 +88,7 @@ class Scheduler::Impl final : private ClusterLife, private ClusterMaps::Source {
   runtime::Loop* const loop_;
   van::Factory* const factory_;
   const Config config_;
+  const Additions additions_;
   const absl::Time started_;
   const Services services_;
   std::string address_;
@@ -109,11 +115,12 @@ class Scheduler::Impl final : private ClusterLife, private ClusterMaps::Source {
 };
 
 Scheduler::Impl::Impl(runtime::Host* host, runtime::Loop* loop, van::Factory* factory,
-                      Config config)
+                      Config config, Additions additions)
     : host_(host),
       loop_(loop),
       factory_(factory),
       config_(std::move(config)),
+      additions_(std::move(additions)),
       started_(loop->Now()),
       services_{.config = &config_,
                 .host = host,
@@ -193,9 +200,11 @@ void Scheduler::Impl::RegisterCommands() {
   admin_.Register("checkpoint-save", [this](const Arguments& arguments, const Answer& answer) {
     checkpoints_.SaveCommand(arguments, answer);
   });
+  for (const auto& [command, handler] : additions_.commands) admin_.Register(command, handler);
 }
 
 absl::Status Scheduler::Impl::Start(Done done) {
+  if (additions_.on_start != nullptr) additions_.on_start(loop_);
   identity_.role = Role::kScheduler;
   identity_.node = kSchedulerNode;
   identity_.incarnation = std::max<std::uint64_t>(1, host_->Random());
@@ -313,8 +322,9 @@ void Scheduler::Impl::AnnounceChangesAgain() {
 
 // ---- the public face ----
 
-Scheduler::Scheduler(runtime::Host* host, runtime::Loop* loop, van::Factory* factory, Config config)
-    : impl_(std::make_unique<Impl>(host, loop, factory, std::move(config))) {}
+Scheduler::Scheduler(runtime::Host* host, runtime::Loop* loop, van::Factory* factory, Config config,
+                     Additions additions)
+    : impl_(std::make_unique<Impl>(host, loop, factory, std::move(config), std::move(additions))) {}
 Scheduler::~Scheduler() = default;
 absl::Status Scheduler::Start(Done done) { return impl_->Start(std::move(done)); }
 void Scheduler::Stop(const absl::Status& why) { impl_->Stop(why); }

@@ -9,6 +9,8 @@
 #ifndef LEEWAY_SCHEDULER_CONTROL_SCHEDULER_H_
 #define LEEWAY_SCHEDULER_CONTROL_SCHEDULER_H_
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -17,9 +19,22 @@
 #include "leeway/config.h"
 #include "proto/messages/messages.h"
 #include "runtime/loop/loop.h"
+#include "scheduler/admin/admin_service.h"
 #include "van/van.h"
 
 namespace leeway::scheduler {
+
+// What the program that runs a scheduler adds to it (compat/). All are called on its loop.
+struct Additions {
+  // Before anything else.
+  std::function<void(runtime::Loop*)> on_start = {};
+  // Commands beside the scheduler's own, by name. They may be given again after a restart.
+  std::map<std::string, AdminService::Handler> commands = {};
+  // There is a newer map.
+  std::function<void(const proto::ClusterMap&)> on_map = {};
+  // The scheduler is destroyed: the commands' answers go nowhere from here on.
+  std::function<void()> on_end = {};
+};
 
 // Lives on one loop: construct, use and destroy it there.
 class Scheduler {
@@ -29,7 +44,8 @@ class Scheduler {
   // those that never came; otherwise what Stop was given.
   using Done = absl::AnyInvocable<void(absl::Status)>;
 
-  Scheduler(runtime::Host* host, runtime::Loop* loop, van::Factory* factory, Config config);
+  Scheduler(runtime::Host* host, runtime::Loop* loop, van::Factory* factory, Config config,
+            Additions additions = {});
   ~Scheduler();
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
@@ -56,7 +72,7 @@ class Scheduler {
 
 // Runs a scheduler over the network on a thread of its own until the cluster is over, or until
 // SIGTERM or SIGINT, which end the cluster in order. Blocks.
-absl::Status RunScheduler(const Config& config);
+absl::Status RunScheduler(const Config& config, const Additions& additions = {});
 
 }  // namespace leeway::scheduler
 
