@@ -108,7 +108,7 @@ def chosen_subjects(options: argparse.Namespace) -> list:
     if options.against:
         found += before(built(options.against))
     elif not options.no_peers:
-        found += subjects.pslite(options.out) + subjects.peers()
+        found += subjects.pslite(options.programs, options.out) + subjects.peers()
     if not (options.no_scaling or options.quick or options.against):
         found += subjects.scaling(options.programs)
     return [s for s in found if options.subjects.search(s.name.removeprefix(BEFORE))]

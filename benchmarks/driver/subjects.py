@@ -154,8 +154,9 @@ def peers() -> list[Subject]:
     ]
 
 
-def pslite(out: Path) -> list[Subject]:
-    """ps-lite, if PSLITE_DIR names one; the adapter is built here against its public API."""
+def pslite(programs: Path, out: Path) -> list[Subject]:
+    """ps-lite, if PSLITE_DIR names one; the adapter is built here against its public API. And the same adapter
+    on Leeway, by compat/."""
     folder = os.environ.get("PSLITE_DIR")
     if not folder:
         return []
@@ -178,9 +179,12 @@ def pslite(out: Path) -> list[Subject]:
         work.SPARSE_PULL,
     ]
     sparse = [work.SPARSE_PUSH, work.SPARSE_PULL]
+    ours = programs / "leeway_bench_pslite"
+    ours_why_not = "" if ours.exists() else f"there is no {ours}: build it"
     return [
         Subject("pslite", "ps-lite", [str(program)], works, why_not=why_not),
         Subject("pslite.flat", "ps-lite, flat table", [str(program), "flat"], sparse, why_not=why_not),
+        Subject("leeway.pslite", "Leeway behind ps/ps.h", [str(ours)], works, why_not=ours_why_not),
     ]
 
 

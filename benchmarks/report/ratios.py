@@ -150,6 +150,8 @@ def _ratios() -> list[Ratio]:
             "over ZeroMQ (LEEWAY_VAN=zmq), 4 MiB, 8 in flight; libzmq at its best message size")
         add(f"dense_4m_{op}_tcp_vs_pslite", 1.4, _against("tcp", w, "pslite", w),
             "4 MiB, 8 in flight")
+        add(f"dense_4m_{op}_compat_vs_pslite", 1.3, _against("pslite", w, "pslite", w),
+            "one program, with a handler of its own, built against both: 4 MiB, 8 in flight")
         add(f"dense_4m_{op}_ipc_vs_raw_zmq_ipc", None, _against_raw("ipc", w, "zmq.ipc"),
             "4 MiB, 8 in flight; libzmq over ipc at its best")
         add(f"dense_100m_{op}_tcp_vs_raw_tcp", raw_100m, _against_raw("tcp", huge, "raw.tcp"),
@@ -174,6 +176,8 @@ def _ratios() -> list[Ratio]:
         "over ZeroMQ (LEEWAY_VAN=zmq): median round trip of pushes and pulls by turns", at_most=True)
     add("rtt_64b_shm_vs_raw_zmq", 0.2, _against("shm", work.RTT, "zmq.tcp", work.RTT, p50_us),
         "median round trip of pushes and pulls by turns", at_most=True)
+    add("rtt_64b_compat_vs_pslite", 0.33, _against("pslite", work.RTT, "pslite", work.RTT, p50_us),
+        "one program built against both: median round trip of pushes and pulls by turns", at_most=True)
     add("small_push_ops_vs_redis_pipelined", 1.5,
         _against("tcp", work.SMALL_PUSH, "redis", work.SMALL_PUSH, ops_s),
         "64 B, 64 in flight, one client; redis-benchmark -P 64 -t set")

@@ -81,6 +81,33 @@ train "$work/by_pkg_config_server" "$work/by_pkg_config_worker"
 train "$work/shared/outside_server" "$work/shared/outside_c_worker"
 train "$work/by_pkg_config_server" "$work/by_pkg_config_c"
 
+# Programs written for ps-lite: their headers bring no others, and ask for C++11.
+library=$(find "$work/prefix" -name libleeway_pslite.so)
+foreign=$(nm -DC --defined-only "$library" |
+  grep -vE ' [A-Za-z] ((vtable|typeinfo|typeinfo name) for )?ps::' || true)
+[[ -z $foreign ]] || fail "libleeway_pslite.so has symbols that are not of ps/ps.h: $foreign"
+pslite=$example/../ps_lite
+# shellcheck disable=SC2046  # several words
+"$compiler" -std=c++11 "$pslite/linear.cc" $(pkg-config --cflags --libs leeway-pslite) \
+  -o "$work/by_pkg_config_pslite" || fail "pkg-config, ps-lite"
+CXX=$compiler "$cmake" -G Ninja -S "$pslite" -B "$work/pslite" -DCMAKE_PREFIX_PATH="$work/prefix" \
+  -DLEEWAY_STATIC=ON >"$work/configure.log" 2>&1 || { cat "$work/configure.log"; fail "configuring, ps-lite"; }
+"$cmake" --build "$work/pslite" >"$work/build.log" 2>&1 || { cat "$work/build.log"; fail "building, ps-lite"; }
+train_pslite() {  # PORT PROGRAM
+  local role
+  for role in scheduler server server worker worker; do
+    env -u LEEWAY_SCHEDULER -u LEEWAY_NUM_SERVERS -u LEEWAY_NUM_WORKERS DMLC_ROLE=$role \
+      DMLC_PS_ROOT_URI=127.0.0.1 DMLC_PS_ROOT_PORT="$1" DMLC_NUM_SERVER=2 DMLC_NUM_WORKER=2 \
+      "$2" >>"$work/pslite.out" 2>>"$work/pslite.log" & children+=($!)
+  done
+  for child in "${children[@]}"; do wait "$child" || { cat "$work/pslite.log"; fail "a program of ps-lite"; }; done
+  children=()
+}
+port=$((20000 + RANDOM % 20000))
+train_pslite $port "$work/by_pkg_config_pslite"
+train_pslite $((port + 1)) "$work/pslite/linear"
+[[ $(grep -c "largest error" "$work/pslite.out") -eq 2 ]] || fail "ps-lite said: $(cat "$work/pslite.out")"
+
 flags=$(pkg-config --cflags --libs leeway-worker)
 # shellcheck disable=SC2086  # several words
 {
