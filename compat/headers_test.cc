@@ -3,6 +3,7 @@
 #include <sstream>
 #include <vector>
 
+#include "compat/core/array_pool.h"
 #include "compat/core/turns.h"
 #include "compat/ps/ps.h"
 #include "gmock/gmock.h"
@@ -77,6 +78,18 @@ TEST(Logging, ChecksThrow) {
   EXPECT_THROW(LOG(FATAL) << "no", dmlc::Error);
   EXPECT_THROW(CHECK_NOTNULL(static_cast<int*>(nullptr)), dmlc::Error);
   CHECK_LT(1, 2) << "never said";
+}
+
+TEST(ArrayPool, GivesMemoryAgain) {
+  const auto pool = std::make_shared<leeway::compat::ArrayPool>();
+  std::shared_ptr<std::byte> first = pool->Take(1000);
+  const std::byte* const where = first.get();
+  const std::shared_ptr<std::byte> second = pool->Take(1000);
+  EXPECT_NE(second.get(), where);
+  first.reset();
+  EXPECT_NE(pool->Take(400).get(), where);  // far too large
+  EXPECT_EQ(pool->Take(900).get(), where);
+  EXPECT_EQ(pool->Take(1000).get(), where);
 }
 
 TEST(Turns, TakesMessagesInOrderAndWhenTheyMayCome) {

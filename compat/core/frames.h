@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "compat/core/array_pool.h"
 #include "compat/core/call_format.h"
 #include "compat/ps/internal/transfer.h"
 #include "leeway/call.h"
@@ -34,10 +35,11 @@ inline ::ps::internal::Bytes BytesOf(const CallFrame& frame) {
   ::ps::internal::Bytes bytes;
   bytes.size = frame.bytes.size();
   if (frame.imported && bytes.size > 0) {
-    const std::shared_ptr<std::byte[]> copy(new std::byte[bytes.size]);
+    static const auto& pool = *new std::shared_ptr<ArrayPool>(std::make_shared<ArrayPool>());
+    const std::shared_ptr<std::byte> copy = pool->Take(bytes.size);
     std::memcpy(copy.get(), frame.bytes.data(), bytes.size);
     bytes.data = copy.get();
-    bytes.owner = std::shared_ptr<void>(copy, copy.get());
+    bytes.owner = copy;
   } else {
     bytes.data = const_cast<std::byte*>(frame.bytes.data());
     bytes.owner = std::const_pointer_cast<void>(frame.owner);
