@@ -90,6 +90,7 @@ TEST_F(ChainCalls, AreAnsweredOnlyWhenAllReplicasHaveTheirEffects) {
 
 TEST_F(ChainCalls, AreAnsweredAlikeByTheNextHead) {
   SetChain({0, 1});
+  ExpectBlock(0);
   const auto key = CallWithoutAnswer("0"), failed = CallWithoutAnswer("0x");
   bench_.Kill(0);
   bench_.network().HealAll();
@@ -104,6 +105,7 @@ TEST_F(ChainCalls, AreAnsweredAlikeByTheNextHead) {
 
 TEST_F(ChainCalls, AreAnsweredAlikeByAReplicaThatGotTheState) {
   SetChain({0});
+  ExpectBlock(0);
   const auto key = CallWithoutAnswer("0"), failed = CallWithoutAnswer("0x");
   SetChain({0}, {1});
   bench_.Until([&] { return !bench_.ready().empty(); }, "until server 1 has the state");
@@ -115,6 +117,22 @@ TEST_F(ChainCalls, AreAnsweredAlikeByAReplicaThatGotTheState) {
   EXPECT_EQ(AnswerTo(key), "0");
   EXPECT_EQ(AnswerTo(failed), "it is 1");
   ExpectBlock(1);
+}
+
+// What the log says of a worker with each clock is up to which number its requests are in.
+TEST_F(ChainCalls, ThatFailedAreNotForgottenWhenAClockCloses) {
+  const std::uint32_t held = bench_.Install(Consistency::Bsp());
+  SetChain({0, 1});
+  ExpectBlock(0);
+  bench_.Push(1, held, 0, 0, 1);
+  const auto failed = CallWithoutAnswer("0x");
+  for (const std::uint32_t rank : {0u, 1u}) bench_.worker(rank).Tick(1);
+  bench_.RunFor(absl::Milliseconds(50));
+  EXPECT_EQ(bench_.replica(1, 0)->shard().closed(), 1u);
+  bench_.Kill(0);
+  bench_.network().HealAll();
+  bench_.UntilIdle();
+  EXPECT_EQ(AnswerTo(failed), "it is 0");
 }
 
 TEST_F(ChainCalls, RunAgainAtTheNextHeadWhereTheFirstHasDiedWithTheirEffects) {

@@ -208,7 +208,7 @@ void ClientSessions::Take(const std::vector<proto::ClientSession>& sessions, std
     }
     ClientSession& session = *known;
     RequestOrder& at_once = session.orders[kAtOnce];
-    at_once.Admit(std::max(at_once.admitted(), worker.admitted));
+    at_once.NoteAdmitted(worker.admitted);
     session.in_state = std::max(session.in_state, worker.admitted_held);
   }
 }
@@ -279,7 +279,7 @@ void ClientSessions::TakeRefusals(const std::vector<proto::Refusal>& refusals, s
       continue;
     }
     // Of the held class what counts as admitted is what is in the state.
-    if (!refusal.held) order.Admit(std::max(order.admitted(), refusal.sequence));
+    if (!refusal.held) order.NoteAdmitted(refusal.sequence);
     order.RememberFailure(refusal.sequence, refusal.status);
   }
 }

@@ -39,6 +39,9 @@ class RequestOrder {
     failures_.erase(sequence);
   }
 
+  // Everything up to that number has been admitted by whoever says so. What failed is remembered.
+  void NoteAdmitted(std::uint64_t sequence) { admitted_ = std::max(admitted_, sequence); }
+
   // From now on everything up to that number has been admitted, here or elsewhere, and nothing
   // else. What was kept goes; failures are still remembered.
   void Restart(std::uint64_t admitted);
