@@ -18,9 +18,17 @@
 
 namespace leeway::proto {
 
-// FlatBuffers' builder, with two abilities more.
+// FlatBuffers' builder, with three abilities more.
 struct Builder : flatbuffers::FlatBufferBuilder {
-  Builder() : FlatBufferBuilder(1024) {}
+  Builder() : flatbuffers::FlatBufferBuilder(1024) {}
+  // Begins a vector of so many bytes, whose first has that alignment. FlatBuffers' own function has
+  // other parameters from version 23 on.
+  void StartBytes(std::size_t bytes, std::size_t alignment) {
+    NotNested();
+    nested = true;
+    PreAlign<flatbuffers::uoffset_t>(bytes);
+    PreAlign(bytes, alignment);
+  }
   // Bytes in front of what is written, to be filled.
   std::uint8_t* Space(std::size_t bytes) { return buf_.make_space(bytes); }
   // Texts that are too long are cut, and reasons cleaned. Otherwise a test wants to see them
@@ -141,8 +149,7 @@ class TableWriter {
   template <class M>
   Place WriteFixedList(const std::vector<M>& all, bool by_size) {
     constexpr std::size_t kSize = kFixedSize<M>.end, kAlignment = kFixedSize<M>.alignment;
-    out_.StartVector(by_size ? all.size() : all.size() * kSize / kAlignment,
-                     by_size ? kSize : kAlignment);
+    out_.StartBytes(all.size() * kSize, by_size ? kSize : kAlignment);
     std::uint8_t* to = out_.Space(all.size() * kSize);
     for (std::size_t i = 0; i < all.size(); ++i) WriteFixed(all[i], to + i * kSize);
     return Place(out_.EndVector(all.size()));
