@@ -103,29 +103,34 @@ set_target_properties(leeway_pslite_library PROPERTIES
 
 # A target of everything that is installed; `./dev install` builds it.
 add_custom_target(leeway_installed)
-add_dependencies(leeway_installed leeway leeway_library leeway_c_library leeway_pslite_library)
+add_dependencies(leeway_installed leeway leeway-lab leeway_library leeway_c_library leeway_pslite_library)
 
+# Components: library (what programs need to run), development (what they are compiled with) and tools.
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/leeway")
 set_target_properties(leeway_api PROPERTIES EXPORT_NAME api)
 install(TARGETS leeway_library leeway_c_library leeway_pslite_library leeway_api EXPORT leeway
-  LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+  LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT library NAMELINK_COMPONENT development
   INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
-install(FILES "${archive}" "${pslite_archive}" DESTINATION "${CMAKE_INSTALL_LIBDIR}")
-install(TARGETS leeway RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
-install(DIRECTORY compat/ps compat/dmlc DESTINATION "${pslite_headers}" FILES_MATCHING PATTERN "*.h")
-install(DIRECTORY include/leeway DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.h")
-install(EXPORT leeway NAMESPACE leeway:: FILE leewayTargets.cmake DESTINATION "${package_dir}")
+install(FILES "${archive}" "${pslite_archive}" DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT development)
+install(TARGETS leeway leeway-lab RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT tools)
+install(DIRECTORY compat/ps compat/dmlc DESTINATION "${pslite_headers}" COMPONENT development
+  FILES_MATCHING PATTERN "*.h")
+install(DIRECTORY include/leeway DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT development
+  FILES_MATCHING PATTERN "*.h")
+install(EXPORT leeway NAMESPACE leeway:: FILE leewayTargets.cmake DESTINATION "${package_dir}"
+  COMPONENT development)
 
 configure_package_config_file(cmake/leewayConfig.cmake.in "${CMAKE_BINARY_DIR}/leewayConfig.cmake"
   INSTALL_DESTINATION "${package_dir}" PATH_VARS CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_INCLUDEDIR)
 write_basic_package_version_file("${CMAKE_BINARY_DIR}/leewayConfigVersion.cmake"
   COMPATIBILITY SameMinorVersion)
 install(FILES "${CMAKE_BINARY_DIR}/leewayConfig.cmake" "${CMAKE_BINARY_DIR}/leewayConfigVersion.cmake"
-  DESTINATION "${package_dir}")
+  DESTINATION "${package_dir}" COMPONENT development)
 
 # The installed tree may be moved, or installed elsewhere than it was configured for.
 file(RELATIVE_PATH LEEWAY_PC_TO_PREFIX "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/prefix")
 foreach(kind worker server c pslite)
   configure_file(cmake/leeway-${kind}.pc.in leeway-${kind}.pc @ONLY)
-  install(FILES "${CMAKE_BINARY_DIR}/leeway-${kind}.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+  install(FILES "${CMAKE_BINARY_DIR}/leeway-${kind}.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig"
+    COMPONENT development)
 endforeach()

@@ -61,6 +61,7 @@ cc -std=c99 -Wall -Wextra -Wpedantic -Werror "$work/project/worker.c" \
   $(pkg-config --cflags --libs leeway-c) -o "$work/by_pkg_config_c" || fail "pkg-config, C"
 
 leeway=$work/prefix/bin/leeway
+"$leeway" lab list >"$work/lab.log" || fail "the staleness lab is not installed"
 train() {  # SERVER WORKER
   local port output
   port=$((20000 + RANDOM % 20000))
