@@ -13,7 +13,8 @@ namespace leeway::proto {
 // "adam", "sgd:learning_rate=0.1", "momentum:learning_rate=0.1,momentum=0.9".
 absl::StatusOr<UpdaterSpec> ParseUpdater(absl::string_view text);
 
-// "zeros", "constant:0.5", "uniform:-0.1,0.1,seed=1", "normal:0,0.01,seed=7", "pushed"; without seed: 0.
+// "zeros", "constant:0.5", "uniform:-0.1,0.1,seed=1", "normal:0,0.01,seed=7", "pushed"; without
+// seed: 0.
 absl::StatusOr<Initializer> ParseInitializer(absl::string_view text);
 
 // Sets updater, initializer, consistency, aggregate, nonfinite, codec, codecs (separated by blanks)
