@@ -35,8 +35,9 @@ struct UpdaterSpec {
 // The value of an element before its first push. Random values depend on the seed, the table's name
 // and the element's place alone: never on the number of servers or the order of pulls. `pushed`, of
 // dense tables: it is zero, and the first push sets it, to values that a worker has made. That push
-// takes effect at once, whatever the consistency, and the updater begins with the second one. Each
-// worker's first push to such a table leaves as it is, whatever the codec.
+// takes effect at once; in BSP when its clock closes, where the values of the worker of the lowest
+// rank are taken. The updater begins with the second push. Each worker's first push to such a table
+// leaves as it is, whatever the codec.
 struct Initializer {
   enum class Kind : std::uint8_t {
     kZeros = 0,

@@ -67,8 +67,12 @@ void OpenClocks::CloseTarget(std::uint64_t clock, const Target& target,
     pushes.push_back(std::move(contribution.push));
   }
   const Table& table = *state_->context->tables.Find(target.table);
-  const std::uint32_t contributors =
+  std::uint32_t contributors =
       state_->clocks.CountEnded(clock) + static_cast<std::uint32_t>(left_within.size());
+  if (state_->stores.BeginsWithPush(table, target.block)) {
+    pushes.resize(1);
+    contributors = 1;
+  }
   absl::Status applied = ApplyAndLog(table, clock, pushes, contributors);
   // Rows that do not fit together were found before anything was changed.
   if (absl::IsInvalidArgument(applied) && table.spec().kind == TableKind::kRagged) {
@@ -112,7 +116,9 @@ absl::Status OpenClocks::ApplyAndLog(const Table& table, std::uint64_t clock,
   ShardStore* store = state_->stores.Of(table, settings);
   const std::uint64_t block = pushes.front().block;
   const double rate = LastRate(pushes);
-  const VersionBy by = store->NextVersion(block, table.codec_schedule(), state_->closed);
+  const VersionBy by = state_->stores.BeginsWithPush(table, block)
+                           ? VersionBy{.codec = 0, .whole = true}
+                           : store->NextVersion(block, table.codec_schedule(), state_->closed);
   if (!state_->effects->has_follower()) {
     LEEWAY_RETURN_IF_ERROR(store->ApplyCombined(pushes, contributors));
     state_->CountOverflow(store);

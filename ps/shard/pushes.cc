@@ -162,9 +162,8 @@ absl::Status Pushes::Take(const Table& table, const Inbound& inbound, bool* held
     table.CountPushStaleness(facts.tau);
   }
   ShardStore* store = state_->stores.Of(table, settings);
-  const bool sets_values = settings.spec.initializer.kind == Initializer::Kind::kPushed &&
-                           store->StepsOf(request.block) == 0;
-  const PushDecision decision = sets_values ? PushDecision{} : settings.policy.Push(facts);
+  const bool begins = !table.is_bsp() && state_->stores.BeginsWithPush(table, request.block);
+  const PushDecision decision = begins ? PushDecision{} : settings.policy.Push(facts);
   const bool at_once = decision.action == PushDecision::Action::kApply;
   *held = decision.action == PushDecision::Action::kHold;
   // A push that is applied now whatever its values are is looked at while it is applied.

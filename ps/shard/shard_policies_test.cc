@@ -279,8 +279,8 @@ TEST_F(ShardPolicies, CollectedPushesOfAMeanAreDividedByTheirNumber) {
 
 // Held and collected pushes would let the values wait for others, or make a mean of them.
 TEST_F(ShardPolicies, ValuesThatATableBeginsWithTakeEffectAtOnce) {
-  for (const char* const consistency : {"bsp", "ssp:3", "asp,weight=1/tau", "asp,dc=0.04",
-                                        "softsync:1", "fedbuff:4", "backup:2/2"}) {
+  for (const char* const consistency :
+       {"ssp:3", "asp,weight=1/tau", "asp,dc=0.04", "softsync:1", "fedbuff:4", "backup:2/2"}) {
     TableSpec spec = TableSpec::Dense("w", {1});
     spec.initializer = Initializer::Pushed();
     spec.consistency = Consistency::Parse(consistency).value();
@@ -292,6 +292,43 @@ TEST_F(ShardPolicies, ValuesThatATableBeginsWithTakeEffectAtOnce) {
     for (const LogEntry& entry : head.log) ASSERT_TRUE(follower.shard->Follow({}, entry).ok());
     EXPECT_EQ(follower.value(), 8) << consistency;
   }
+}
+
+// They are in the order of what is held: a push of an earlier clock, which only the head has, is
+// sent again to the next one and counts.
+TEST_F(ShardPolicies, InBspTheFirstWorkersValuesBeginATableWhenTheClockCloses) {
+  TableSpec spec = TableSpec::Dense("w", {1});
+  spec.initializer = Initializer::Pushed();
+  spec.consistency = Consistency::Bsp();
+  spec.aggregate = Aggregate::kMean;
+  spec.updater = {"sgd", {{"learning_rate", 1}}};
+  OneReplica head(loop_->loop(), spec), follower(loop_->loop(), spec);
+  head.shard->BecomeHead(/*inherited=*/false);
+  EXPECT_TRUE(head.Push(1, 0, 5).ok());
+  EXPECT_TRUE(head.Push(0, 0, 8).ok());
+  EXPECT_TRUE(head.log.empty() || head.log.back().header.kind != proto::LogEntryKind::kPush);
+  for (std::uint32_t rank : {0u, 1u}) {
+    head.shard->TakeTick(rank, 100 + rank, 1, 0, {.by_class = {0, 1}});
+  }
+  EXPECT_EQ(head.value(), 8);
+  EXPECT_TRUE(head.Push(1, 1, 2).ok());
+  std::vector<LogEntry> updates;
+  for (const LogEntry& entry : head.log) {
+    if (entry.header.kind == proto::LogEntryKind::kUpdate) {
+      updates.push_back(entry);
+      continue;
+    }
+    ASSERT_TRUE(follower.shard->Follow(updates, entry).ok());
+    updates.clear();
+  }
+  EXPECT_EQ(follower.value(), 8);
+  follower.shard->BecomeHead(/*inherited=*/true);
+  follower.sequences[1] = 1;
+  EXPECT_TRUE(follower.Push(1, 1, 2).ok());
+  for (std::uint32_t rank : {0u, 1u}) {
+    follower.shard->TakeTick(rank, 100 + rank, 2, 0, {.by_class = {0, 1 + rank}});
+  }
+  EXPECT_EQ(follower.value(), 7) << "a gradient of 2, the mean of two workers, at a rate of 1";
 }
 
 // A bit an element would not carry them.

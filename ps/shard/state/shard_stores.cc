@@ -56,13 +56,17 @@ absl::Status ShardStores::ApplyCollected(const Table& table, const PreparedTable
 absl::Status ShardStores::Apply(const Table& table, const PreparedTableSettings& settings,
                                 const PushView& push, double weight, bool* nonfinite) {
   ShardStore* const store = Of(table, settings);
+  const bool begins = BeginsWithPush(table, push.block);
   LEEWAY_RETURN_IF_ERROR(ApplyWeighted(store, table.spec().dtype, push, weight, nonfinite));
   CountUpdate(table, push.block);
   // Workers are given the values that a block begins with whole: a codec would make a guess of
   // them.
-  const bool begins = table.spec().initializer.kind == Initializer::Kind::kPushed &&
-                      store->StepsOf(push.block) == 1;
   return begins ? store->BeginReplies(push.block) : absl::OkStatus();
+}
+
+bool ShardStores::BeginsWithPush(const Table& table, std::uint64_t block) {
+  return table.spec().initializer.kind == Initializer::Kind::kPushed &&
+         Of(table)->StepsOf(block) == 0;
 }
 
 void ShardStores::CountUpdate(const Table& table, std::uint64_t block) {

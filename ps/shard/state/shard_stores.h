@@ -38,6 +38,9 @@ class ShardStores {
   // Applies one push, multiplied by `weight`; `nonfinite` as for ShardStore::Apply, may be null.
   absl::Status Apply(const Table& table, const PreparedTableSettings& settings,
                      const PushView& push, double weight, bool* nonfinite);
+  // Whether the next push of the block sets its values: the table begins with one, and there was
+  // none.
+  bool BeginsWithPush(const Table& table, std::uint64_t block);
   // The number of updates of the block, or of the sparse table here, in this cluster: what the
   // staleness of a push is counted in. Of a table with weights; other ones have 0.
   std::uint64_t UpdatesOf(const Table& table, std::uint64_t block) const;
