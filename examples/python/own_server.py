@@ -3,9 +3,8 @@
 python examples/python/own_server.py
 """
 
-import numpy as np
-
 import leeway
+import numpy as np
 
 
 def register():

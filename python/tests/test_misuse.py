@@ -127,13 +127,14 @@ def test_a_closed_worker_refuses_calls(cluster):
     ticket = table.push([1, 2])
     worker.close()
     worker.close()
-    for call in (table.pull, worker.clock, worker.barrier, lambda: worker.table("u", shape=1),
-                 lambda: table.push([1, 2]).wait(), lambda: table.push_pull([1, 2]).wait()):  # fmt: skip
+    calls = [table.pull, worker.clock, worker.barrier, lambda: worker.table("u", shape=1),
+             lambda: table.push([1, 2]).wait(), lambda: table.push_pull([1, 2]).wait()]  # fmt: skip
+    while calls:
         with pytest.raises(leeway.FailedPrecondition, match="left"):
-            call()
+            calls.pop()()
     assert ticket.done()
     assert "asp" in repr(table) and worker.rank == 0
-    del worker, table
+    worker = table = None
     gc.collect()
     ticket.wait()
 

@@ -1,5 +1,6 @@
 """leeway.torch beside plain torch: the same numbers, overlap, late workers, wrong use."""
 
+import copy
 import threading
 
 import leeway
@@ -393,6 +394,8 @@ def test_diloco_is_as_its_formula_says(cluster):
     assert (diloco.rounds, diloco.exchanges, diloco.steps_between) == (1, 1, 4)
     diloco.finish()
     assert diloco.rounds == 2
+    with pytest.raises(TypeError, match="belongs to one process"):
+        copy.copy(diloco)
 
 
 def test_local_sgd_takes_the_mean_of_models(cluster):
@@ -469,5 +472,5 @@ def test_fragments_are_parts_of_the_model(w):
 
 def test_tensors_are_copied_to_the_host():
     tensor = torch.ones(3, requires_grad=True)
-    copy = leeway.torch.to_host(tensor)
-    assert torch.equal(copy, tensor) and copy.data_ptr() != tensor.data_ptr() and not copy.requires_grad
+    held = leeway.torch.to_host(tensor)
+    assert torch.equal(held, tensor) and held.data_ptr() != tensor.data_ptr() and not held.requires_grad

@@ -9,12 +9,13 @@ import torch
 
 from leeway import errors
 from leeway._c import ffi, lib
+from leeway.ticket import OfOneProcess
 from leeway.torch._values import Flat, Named, begin, label, trainable
 from leeway.updaters import SGD, Updater
 from leeway.worker import Worker
 
 
-class DiLoCo:
+class DiLoCo(OfOneProcess):
     """Local training with any optimizer of torch, and every `steps` steps an outer step on the servers.
 
         diloco = leeway.torch.DiLoCo(model, worker=w, steps=100, codec="fp4")
