@@ -38,6 +38,8 @@ inline constexpr std::size_t kAddressBytesMax = 512;
 inline constexpr std::size_t kPathBytesMax = 4095;      // directories of checkpoints
 inline constexpr std::size_t kArgumentBytesMax = 4095;  // of an Admin; as long as a path
 inline constexpr std::size_t kArgumentsMax = 64;
+// All of them together; a tool is a guest, whose frames are small (van::kGuestFrameBytesMax).
+inline constexpr std::size_t kArgumentsBytesMax = 60 << 10;
 inline constexpr std::uint32_t kServersMax = 4096;
 inline constexpr std::uint32_t kWorkersMax = 65536;
 inline constexpr std::uint32_t kServerThreadsMax = 256;

@@ -143,9 +143,16 @@ absl::Status CheckArguments(const std::string& command, const std::vector<std::s
     return absl::InvalidArgumentError(absl::StrCat(command, " is given ", arguments.size(),
                                                    " arguments, may be ", proto::kArgumentsMax));
   }
+  std::size_t bytes = 0;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
+    bytes += arguments[i].size();
     LEEWAY_RETURN_IF_ERROR(proto::CheckText(absl::StrCat("argument ", i + 1, " of ", command),
                                             arguments[i], 0, proto::kArgumentBytesMax));
+  }
+  if (bytes > proto::kArgumentsBytesMax) {
+    return absl::InvalidArgumentError(absl::StrCat("the arguments of ", command, " have ", bytes,
+                                                   " bytes together, may have ",
+                                                   proto::kArgumentsBytesMax));
   }
   return absl::OkStatus();
 }
