@@ -87,11 +87,12 @@ def test_overlap_pulls_within_backward_where_the_consistency_allows_it(w):
 
 def test_workers_train_one_model_by_the_mean_of_their_gradients(cluster):
     members = cluster(workers=2)
+    models = [model_of(seed=rank) for rank in range(2)]  # here, as torch has one seed for all threads
     states = {}
 
     def work(half):
         with members.connect() as w:
-            model = model_of(seed=w.rank)  # it begins with those of rank 0
+            model = models[w.rank]  # it begins with those of rank 0
             optimizer = leeway.torch.DistributedOptimizer(
                 model, worker=w, updater=leeway.SGD(0.1), bucket_bytes=1, overlap=half == 0
             )
@@ -400,11 +401,12 @@ def test_diloco_is_as_its_formula_says(cluster):
 
 def test_local_sgd_takes_the_mean_of_models(cluster):
     members = cluster(workers=2)
+    models = [model_of(), model_of()]
     states, alone = {}, {}
 
     def work():
         with members.connect() as w:
-            model = model_of()
+            model = models[w.rank]
             local = leeway.torch.LocalSGD(model, worker=w, steps=3)
             steps_of(model, torch.optim.SGD(model.parameters(), 0.1), local, 3, seed=10 * w.rank)
             states[w.rank] = model.state_dict()
