@@ -20,9 +20,9 @@ def _load_main(path: str) -> None:
     """Makes the functions of the script that called launch known, as `__main__`, without running its main part."""
     module = types.ModuleType("__main__")
     launcher.loading_main = True
-    module.__dict__.update(runpy.run_path(path, run_name="__leeway_worker__"))
+    module.__dict__.update(runpy.run_path(path, run_name=launcher.LOADED_MAIN))
     launcher.loading_main = False
-    sys.modules["__main__"] = module
+    sys.modules["__main__"] = sys.modules[launcher.LOADED_MAIN] = module
 
 
 def _child(folder: Path) -> None:

@@ -45,6 +45,9 @@ def pickler() -> Any:
     return cloudpickle
 
 
+# The name under which a child loads the script that its launcher runs as __main__, for the functions in it.
+LOADED_MAIN = "__leeway_worker__"
+
 # Whether this process loads the script of its parent's launch, for the functions in it.
 loading_main = False
 
@@ -163,6 +166,13 @@ def _run(arguments: list[str], environment: dict[str, str], output: bool) -> tup
             raise
 
 
+class _Unpickler(pickle.Unpickler):
+    """Finds the classes of the script in this process, which runs it."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        return super().find_class("__main__" if module == LOADED_MAIN else module, name)
+
+
 def _results(folder: Path, workers: int, status: int, text: str) -> list[Any]:
     first = folder / "first"
     if first.exists():
@@ -174,7 +184,8 @@ def _results(folder: Path, workers: int, status: int, text: str) -> list[Any]:
             raise LaunchError(
                 f"worker {rank} has ended without a result (`leeway launch` returned {status}):\n{text}"
             )
-        results.append(pickle.loads(file.read_bytes()))
+        with file.open("rb") as data:
+            results.append(_Unpickler(data).load())
     if status != 0:
         raise LaunchError(f"`leeway launch` returned {status}:\n{text}")
     return results

@@ -105,6 +105,21 @@ if __name__ == '__main__': print(leeway.launch(argument, output=False))
     assert done.stdout == "['given']\n", done.stdout + done.stderr
 
 
+def test_results_may_be_of_classes_of_the_script(tmp_path):
+    done = run(tmp_path, PLAIN + """
+import dataclasses, enum
+@dataclasses.dataclass
+class Result:
+    rank: int
+class Kind(enum.Enum):
+    GOOD = 1
+def work(worker, kind): return Result(worker.rank), kind, kind is Kind.GOOD
+if __name__ == '__main__':
+    print(leeway.launch(work, Kind.GOOD, output=False) == [(Result(0), Kind.GOOD, True)])
+""")  # fmt: skip
+    assert done.stdout == "True\n", done.stdout + done.stderr
+
+
 def test_settings_are_checked():
     with pytest.raises(LaunchError, match="LEEWAY_REPLICATIONS"):
         leeway.launch(rank_of, output=False, replications=2)
