@@ -370,6 +370,51 @@ def test_prefetched_rows_are_as_fresh_as_the_table_promises(w):
         assert rows.pulled_again == again, consistency
 
 
+def test_threads_may_share_an_embedding(w):
+    rows = leeway.torch.Embedding(10, 2, worker=w, updater=leeway.SGD(1.0), name="shared", consistency="asp")
+    before = torch.from_numpy(rows.table.pull(range(10)))
+
+    def use():
+        for step in range(50):
+            ids = torch.tensor([step % 10, 3])
+            rows.prefetch(ids)
+            rows(ids).sum().backward()
+
+    in_threads(use, use, use)
+    rows.wait()
+    after = torch.from_numpy(rows.table.pull(range(10)))
+    expected = torch.full((10,), 15.0)
+    expected[3] += 150
+    assert torch.allclose(before - after, expected[:, None].expand(10, 2), atol=1e-3)
+
+
+def test_wrong_use_of_an_embedding_says_what_is_wrong(w):
+    def made(rows=10, **options):
+        return leeway.torch.Embedding(rows, 2, worker=w, updater="sgd", name="wrong rows", **options)
+
+    for wrong in ([1], None):
+        with pytest.raises(TypeError, match="ids are a .*, may be a tensor"):
+            made()(wrong)
+        with pytest.raises(TypeError, match="ids are a .*, may be a tensor"):
+            made().prefetch(wrong)
+    with pytest.raises(ValueError, match="padding_idx is -11, may be below 10"):
+        made(padding_idx=-11)
+    with pytest.raises(ValueError, match="num_embeddings is -1"):
+        made(-1)
+    with pytest.raises(TypeError, match="integer"):
+        made("10")
+    with pytest.raises(leeway.InvalidArgument, match='consistency is "ssp:", may be'):
+        made(consistency="ssp:")
+
+
+def test_rows_that_were_prefetched_without_gradients_have_them(w):
+    rows = leeway.torch.Embedding(10, 2, worker=w, updater=leeway.SGD(1.0), name="inferred")
+    with torch.inference_mode():
+        rows.prefetch(torch.tensor([5]))
+    rows(torch.tensor([5])).sum().backward()
+    rows.wait()
+
+
 # ---- local training ----
 
 

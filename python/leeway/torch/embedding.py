@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+import threading
 from collections import deque
 from typing import Any, NamedTuple
 
@@ -62,10 +64,13 @@ class _Embedding(torch.nn.Module):
         priority: int = 0,
     ):
         super().__init__()
-        if padding_idx is not None and padding_idx < 0 and num_embeddings is not None:
-            padding_idx += num_embeddings
-        if num_embeddings is not None and padding_idx is not None and not 0 <= padding_idx < num_embeddings:
-            raise ValueError(f"padding_idx is {padding_idx}, may be below {num_embeddings}")
+        if num_embeddings is not None:
+            if operator.index(num_embeddings) < 0:
+                raise ValueError(f"num_embeddings is {num_embeddings}, may be 0 or more, or None")
+            if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
+                raise ValueError(f"padding_idx is {padding_idx}, may be below {num_embeddings}")
+            if padding_idx is not None and padding_idx < 0:
+                padding_idx += num_embeddings
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
         self.padding_idx = padding_idx
@@ -75,8 +80,8 @@ class _Embedding(torch.nn.Module):
         text = "bsp" if consistency is None else str(consistency)
         adds_up = text.startswith(("bsp", "backup", "softsync", "fedbuff"))
         self._worker = worker
-        self._staleness = staleness_of(text)
         self._scale = 1.0 if adds_up or not average else 1.0 / worker.num_workers
+        self._lock = threading.Lock()  # of the two queues
         self._prefetched: deque[_Rows] = deque()
         self._pushes: deque[Ticket] = deque()
         self._anchor = torch.zeros((), dtype=dtype, requires_grad=True)  # has backward() come to the rows
@@ -85,13 +90,18 @@ class _Embedding(torch.nn.Module):
             initializer=initializer, codec=codec, error_feedback=error_feedback,
             aggregate="mean" if adds_up and average else None,
         )  # fmt: skip
+        self._staleness = staleness_of(text)
 
+    @torch.inference_mode(False)
     def prefetch(self, ids: torch.Tensor) -> None:
         """Begins to pull the rows of a later batch, for the forward pass with equal ids.
 
         Rows that are staler by then than the table's consistency allows are pulled again.
         """
-        self._prefetched.append(self._begin(ids.clone()))
+        _check_ids(ids)
+        rows = self._begin(ids.clone())
+        with self._lock:
+            self._prefetched.append(rows)
 
     def wait(self) -> None:
         """Waits until all pushes of gradients so far are done.
@@ -99,16 +109,22 @@ class _Embedding(torch.nn.Module):
         Raises:
             Error: the first that failed. (The forward pass raises those of earlier iterations.)
         """
-        while self._pushes:
-            self._pushes.popleft().wait()
+        self._end_pushes(most=0)
+
+    def _end_pushes(self, most: int) -> None:
+        """Waits for the oldest ones, until there are no more than that, and raises their errors."""
+        while True:
+            with self._lock:
+                if not self._pushes or (len(self._pushes) <= most and not self._pushes[0].done()):
+                    return
+                push = self._pushes.popleft()
+            push.wait()
 
     def extra_repr(self) -> str:
         rows = "" if self.num_embeddings is None else f"{self.num_embeddings}, "
         return f"{rows}{self.embedding_dim}, table={self.table.name!r}"
 
     def _begin(self, ids: torch.Tensor) -> _Rows:
-        if ids.dtype not in (torch.int64, torch.int32):
-            raise TypeError(f"ids are {ids.dtype}, may be int64 or int32")
         keys, inverse = torch.unique(ids, return_inverse=True)
         keys = keys.to("cpu", torch.int64)
         if self.num_embeddings is not None and keys.numel():
@@ -123,12 +139,13 @@ class _Embedding(torch.nn.Module):
 
     def _rows_of(self, ids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, int]:
         """The rows, the place of each id's, and that of the padding's or -1."""
-        while self._pushes and (len(self._pushes) > _PUSHES_MAX or self._pushes[0].done()):
-            self._pushes.popleft().wait()
-        found = next((one for one in self._prefetched if torch.equal(one.ids, ids)), None)
+        _check_ids(ids)
+        self._end_pushes(_PUSHES_MAX)
+        with self._lock:
+            found = next((one for one in self._prefetched if torch.equal(one.ids, ids)), None)
+            while found is not None and self._prefetched.popleft() is not found:
+                pass  # those before it are not used any more
         if found is not None:
-            while self._prefetched.popleft() is not found:  # those before it are not used any more
-                pass
             found.ticket.wait()
             if found.ticket.info.clock + self._staleness < self._worker.clocks:
                 self.pulled_again += 1
@@ -153,7 +170,8 @@ class _Embedding(torch.nn.Module):
         if self._scale != 1:
             gradient = gradient * self._scale
         push = self.table.push(_unsigned(keys), gradient, lr=self.lr, priority=self.priority)
-        self._pushes.append(push)
+        with self._lock:
+            self._pushes.append(push)
 
 
 class Embedding(_Embedding):
@@ -203,6 +221,13 @@ class EmbeddingBag(_Embedding):
             places, rows, offsets, mode=self.mode, per_sample_weights=per_sample_weights,
             include_last_offset=self.include_last_offset, padding_idx=padding if padding >= 0 else None,
         )  # fmt: skip
+
+
+def _check_ids(ids: Any) -> None:
+    if not isinstance(ids, torch.Tensor):
+        raise TypeError(f"ids are a {type(ids).__name__}, may be a tensor")
+    if ids.dtype not in (torch.int64, torch.int32):
+        raise TypeError(f"ids are {ids.dtype}, may be int64 or int32")
 
 
 def _unsigned(keys: torch.Tensor) -> Any:
