@@ -281,6 +281,16 @@ def test_a_closed_worker_is_an_error(cluster):
         optimizer.step()
 
 
+def test_models_of_one_name_begin_each_for_itself(w):
+    models = [model_of(), torch.nn.Linear(4, 2), model_of()]
+    before = [copy.deepcopy(model.state_dict()) for model in models]
+    optimizer_of(w, "one name", models[0])
+    optimizer_of(w, "one name", models[1])
+    leeway.torch.DiLoCo(models[2], worker=w, fragments=2, steps=2, name="one name")
+    for model, values in zip(models, before, strict=True):
+        assert equal(model.state_dict(), values)
+
+
 # ---- embeddings ----
 
 

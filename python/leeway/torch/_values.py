@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Sequence
 
 import torch
@@ -103,22 +104,29 @@ def label(prefix: str, names: Sequence[str]) -> str:
     return f"{prefix}/{text}"
 
 
+def _key_of(name: str) -> int:
+    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little")
+
+
 def begin(worker: Worker, name: str, tables: Iterable[tuple[DenseTable, torch.Tensor]]) -> int:
     """Fills the arrays with what the tables hold; new tables begin with the array of the worker of rank 0.
 
-    All workers of a new cluster call it, and end one clock in it. A worker that joins later takes what there
+    The table `name`/begun has for each of the tables of that name the clock in which it began, plus one. All workers of a new cluster call it, and end one clock in it. A worker that joins later takes what there
     is. The tables have the initializer "pushed". Returns the clock in which all began.
     """
     tables = list(tables)
-    begun = worker.table(f"{name}/begun", shape=1, dtype="int64", updater="assign")
+    keys = [_key_of(table.name) for table, _ in tables]
+    begun = worker.table(f"{name}/begun", dim=1, dtype="int64", updater="assign")
     for _ in range(_ROUNDS_MAX):
-        since = int(begun.pull()[0])
-        if since:
+        since = begun.pull(keys)
+        if since.all():
             wait([table.pull_async(out=array) for table, array in tables])
-            return since - 1
+            return int(since.max()) - 1
         if worker.rank == 0:
-            wait([table.push(array) for table, array in tables])
-            begun.push([1 + worker.clocks + 1]).wait()
+            new = [place for place in range(len(tables)) if not since[place]]
+            wait([tables[place][0].push(tables[place][1]) for place in new])
+            clock = [[1 + worker.clocks + 1]] * len(new)
+            begun.push([keys[place] for place in new], clock).wait()
         worker.clock()
     raise errors.FailedPrecondition(
         f"the tables of '{name}' have no values: they begin with those of the worker of rank 0, which gives none"
