@@ -1,7 +1,10 @@
 """leeway.torch beside plain torch: the same numbers, overlap, late workers, wrong use."""
 
 import copy
+import sys
 import threading
+import types
+from pathlib import Path
 
 import leeway
 import pytest
@@ -215,6 +218,20 @@ def test_states_are_files_of_safetensors(w, tmp_path):
     leeway.torch.load(other, tmp_path / "model.safetensors")
     assert equal(other.state_dict(), model.state_dict())
     assert [file.name for file in tmp_path.iterdir()] == ["model.safetensors"]
+
+
+def test_a_state_that_cannot_be_written_leaves_no_file(tmp_path, monkeypatch):
+    def save_file(tensors, path):
+        Path(path).write_bytes(b"half")
+        raise OSError("the disk is full")
+
+    monkeypatch.setitem(sys.modules, "safetensors", types.ModuleType("safetensors"))
+    monkeypatch.setitem(sys.modules, "safetensors.torch", types.SimpleNamespace(save_file=save_file))
+    with pytest.raises(OSError, match="disk is full"):
+        leeway.torch.save(model_of(), tmp_path / "model.safetensors")
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(TypeError, match="step is a int, and safetensors files have tensors alone"):
+        leeway.torch.save({"step": 1}, tmp_path / "model.safetensors")
 
 
 def optimizer_of(w, name, model, **options):
@@ -523,8 +540,14 @@ def test_fragments_are_parts_of_the_model(w):
         leeway.torch.DiLoCo(model, worker=w, fragments=9, name="nine")
     with pytest.raises(ValueError, match="each trainable parameter of the model once"):
         leeway.torch.DiLoCo(model, worker=w, fragments=[[model[0]]], name="lacking")
-    with pytest.raises(leeway.InvalidArgument, match="steps is 0"):
-        leeway.torch.DiLoCo(model, worker=w, steps=0, name="none")
+    with pytest.raises(ValueError, match="a fragment has no trainable parameter"):
+        leeway.torch.DiLoCo(model, worker=w, fragments=[[model], []], name="empty")
+    for wrong in ([model[0]], 2.5, "2"):
+        with pytest.raises(TypeError, match="fragments may be a number, or a list of lists|not iterable"):
+            leeway.torch.DiLoCo(model, worker=w, fragments=wrong, name="flat")
+    for steps in (0, -1, 2**70):
+        with pytest.raises(leeway.InvalidArgument, match=f"steps is {steps}"):
+            leeway.torch.DiLoCo(model, worker=w, steps=steps, name="none")
 
 
 def test_tensors_are_copied_to_the_host():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -17,10 +18,18 @@ def save(model: torch.nn.Module | Mapping[str, Any], path: str | os.PathLike[str
     from safetensors.torch import save_file
 
     state = model.state_dict() if isinstance(model, torch.nn.Module) else model
+    for name, value in state.items():
+        if not isinstance(value, torch.Tensor):
+            raise TypeError(f"{name} is a {type(value).__name__}, and safetensors files have tensors alone")
     tensors = {name: value.detach().cpu().clone().contiguous() for name, value in state.items()}
     partial = f"{os.fspath(path)}.{os.getpid()}"
-    save_file(tensors, partial)
-    os.replace(partial, path)
+    try:
+        save_file(tensors, partial)
+        os.replace(partial, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(partial)
+        raise
 
 
 def load(model: torch.nn.Module, path: str | os.PathLike[str], strict: bool = True) -> None:

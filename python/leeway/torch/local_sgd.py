@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -63,6 +64,9 @@ class DiLoCo(OfOneProcess):
         by_speed: bool = False,
         name: str = "model",
     ):
+        for what, number in (("steps", steps), ("overlap_steps", overlap_steps)):
+            if not 0 <= operator.index(number) < 2**63:
+                raise errors.InvalidArgument(f"{what} is {number}, may be 0 to 2^63 - 1")
         if outer is None:
             outer = SGD(0.7, momentum=0.9, nesterov=True)
         self._worker = worker
@@ -170,12 +174,16 @@ class LocalSGD(DiLoCo):
 def _fragments_of(model: torch.nn.Module, fragments: Any) -> list[Named]:
     named = list(trainable(model))
     if not isinstance(fragments, int):
+        if isinstance(fragments, str) or not all(isinstance(modules, list | tuple) for modules in fragments):
+            raise TypeError("fragments may be a number, or a list of lists of modules")
         parts = []
         for modules in fragments:
             own = {id(one) for module in modules for one in module.parameters()}
             parts.append([(name, one) for name, one in named if id(one) in own])
         if sorted(name for part in parts for name, _ in part) != sorted(name for name, _ in named):
             raise ValueError("fragments do not have each trainable parameter of the model once")
+        if not all(parts):
+            raise ValueError("a fragment has no trainable parameter")
         return list(parts)
     if not 1 <= fragments <= len(named):
         raise ValueError(f"fragments is {fragments}, may be 1 to {len(named)}, the number of parameters")
