@@ -8,6 +8,7 @@ from pathlib import Path
 
 import leeway
 import pytest
+from leeway.ticket import Ticket
 
 torch = pytest.importorskip("torch")
 
@@ -298,6 +299,211 @@ def test_a_closed_worker_is_an_error(cluster):
         optimizer.step()
 
 
+# ---- odd uses of the optimizer ----
+
+
+def beside_torch(w, name, ours, theirs, steps, optimizer=None, **options):
+    """Trains both models; `steps` is called with each model, its optimizer and the step's number."""
+    optimizer = optimizer or optimizer_of(w, name, ours, **options)
+    plain = torch.optim.SGD(theirs.parameters(), 0.1)
+    for step in range(4):
+        steps(ours, optimizer, step)
+        steps(theirs, plain, step)
+    optimizer.synchronize()
+    assert equal(ours.state_dict(), theirs.state_dict())
+
+
+def step_of(model, optimizer, step):
+    x, y = batch_of(step)
+    optimizer.zero_grad()
+    ((model(x) - y) ** 2).mean().backward()
+    optimizer.step()
+
+
+class Odd(torch.nn.Module):
+    """Parameters without elements, without dimensions, tied ones, and one that is frozen."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.none = torch.nn.Parameter(torch.zeros(0, 3))
+        self.scale = torch.nn.Parameter(torch.tensor(2.0))
+        self.inner, self.again = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)
+        self.again.weight = self.inner.weight
+        self.frozen = torch.nn.Parameter(torch.ones(2), requires_grad=False)
+        self.outer = torch.nn.Linear(4, 2)
+
+    def forward(self, x):
+        return self.outer(self.again(self.inner(x))) * self.scale * self.frozen + self.none.sum()
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+def test_parameters_are_of_any_shape(w, overlap):
+    beside_torch(w, f"odd {overlap}", Odd(), Odd(), step_of, overlap=overlap, bucket_bytes=1)
+    ours = Odd()
+    diloco = leeway.torch.DiLoCo(ours, worker=w, steps=2, outer=leeway.SGD(1.0), name=f"odd {overlap}")
+    theirs = Odd()
+    for model in (ours, theirs):
+        inner = torch.optim.SGD(model.parameters(), 0.1)
+        for step in range(2):
+            step_of(model, inner, step)
+            if model is ours:
+                diloco.step()
+    assert equal(ours.state_dict(), theirs.state_dict())
+
+
+class Failing(torch.autograd.Function):
+    """Fails in the backward pass."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        raise ZeroDivisionError("on purpose")
+
+
+def fail_in_backward(model):
+    with pytest.raises(ZeroDivisionError):
+        (model[2](model[1](Failing.apply(model[0](batch_of(0)[0])))) ** 2).mean().backward()
+
+
+def test_training_goes_on_after_an_exception_within_backward(w):
+    def step_with_failure(model, optimizer, step):
+        optimizer.zero_grad()
+        fail_in_backward(model)
+        step_of(model, optimizer, step)
+
+    beside_torch(w, "failing", model_of(), model_of(), step_with_failure, overlap=True)
+
+    def step_after_failure(model, optimizer, step):
+        optimizer.zero_grad()
+        fail_in_backward(model)
+        optimizer.step()
+
+    beside_torch(w, "failing later", model_of(), model_of(), step_after_failure, overlap=True, bucket_bytes=1)
+
+
+def test_gradients_of_a_backward_that_has_failed_are_pushed(w):
+    model = model_of()
+    optimizer = optimizer_of(w, "half", model, overlap=True, bucket_bytes=1)
+    fail_in_backward(model)
+    optimizer.zero_grad()
+    with pytest.raises(RuntimeError, match=r"after an exception .*or step\(\)"):
+        backward(model)
+    with pytest.raises(RuntimeError, match="changed after it was pushed"):
+        optimizer.step()
+    optimizer.step()
+    step_of(model, optimizer, 0)
+
+
+def test_a_step_goes_on_after_gradients_were_changed(w):
+    model = model_of()
+    optimizer = optimizer_of(w, "clipped", model, overlap=True, bucket_bytes=1)
+    for step in range(2):
+        step_of(model, optimizer, step)
+        backward(model)
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1e-3)
+        with pytest.raises(RuntimeError, match="overlap=False to clip"):
+            optimizer.step()
+        optimizer.step()
+
+
+def test_with_overlap_the_next_step_says_what_the_servers_have_refused(w):
+    refused = []
+
+    def step_with_nan(model, optimizer, step):
+        if step != 1:
+            try:
+                step_of(model, optimizer, step)
+            except leeway.InvalidArgument:
+                refused.append(step)
+        elif model is ours:
+            optimizer.zero_grad()
+            (((model(batch_of(0)[0])) ** 2).mean() * float("nan")).backward()
+            optimizer.step()
+
+    ours = model_of()
+    beside_torch(w, "nan", ours, model_of(), step_with_nan, overlap=True, bucket_bytes=1)
+    assert refused == [2]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), leeway.DeadlineExceeded("made up")])
+def test_a_wait_that_has_ended_early_is_taken_up_again(w, monkeypatch, error):
+    model = model_of()
+    optimizer = optimizer_of(w, f"early end {type(error).__name__}", model, overlap=True, bucket_bytes=1)
+    step_of(model, optimizer, 0)
+    wait, calls = Ticket.wait, []
+
+    def fail_once(ticket):
+        calls.append(ticket)
+        if len(calls) == 3:
+            raise error
+        return wait(ticket)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Ticket, "wait", fail_once)
+        with pytest.raises(type(error)):
+            model(batch_of(0)[0])
+        model(batch_of(0)[0])
+    assert len(calls) == 4 + 1, "each of the four parameters is waited for"
+    step_of(model, optimizer, 1)
+
+
+def test_gradients_are_not_written_to_while_they_are_sent(w, monkeypatch):
+    model = model_of()
+    optimizer = optimizer_of(w, "sent", model)
+    wait = Ticket.wait
+
+    def interrupt_pushes(ticket):
+        if ticket._finish is None and not ticket._over:
+            raise KeyboardInterrupt
+        return wait(ticket)
+
+    backward(model)
+    with monkeypatch.context() as patch:
+        patch.setattr(Ticket, "wait", interrupt_pushes)
+        with pytest.raises(KeyboardInterrupt):
+            optimizer.step()
+    assert all(bucket.push is not None for bucket in optimizer._buckets)
+    optimizer.step()
+    assert all(bucket.push is None for bucket in optimizer._buckets)
+
+
+def test_a_step_that_is_refused_has_pushed_nothing(w):
+    model = torch.nn.Sequential(torch.nn.Embedding(4, 2, sparse=True), torch.nn.Linear(2, 2))
+    optimizer = optimizer_of(w, "refused", [*model[1].parameters(), *model[0].parameters()], bucket_bytes=1)
+    model(torch.tensor([1])).sum().backward()
+    clocks, values = w.clocks, optimizer._buckets[0].table.pull()
+    with pytest.raises(TypeError, match="use leeway.torch.Embedding"):
+        optimizer.step()
+    w.clock()
+    assert w.clocks == clocks + 1 and (optimizer._buckets[0].table.pull() == values).all()
+
+
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize("second", [False, True])
+def test_an_optimizer_that_is_made_again_takes_the_place_of_the_older_one(w, first, second):
+    ours, theirs = model_of(), model_of()
+    name = f"again {first} {second}"
+    old = optimizer_of(w, name, ours, overlap=first, bucket_bytes=1)
+    step_of(ours, old, 9)
+    step_of(theirs, torch.optim.SGD(theirs.parameters(), 0.1), 9)
+    beside_torch(w, name, ours, theirs, step_of, overlap=second, bucket_bytes=1)
+
+
+def test_optimizers_of_two_models_have_names_of_their_own(w):
+    critic, twin = model_of(), model_of(seed=1)
+    first = optimizer_of(w, "critic", critic)
+    with pytest.raises(leeway.AlreadyExists, match="of another optimizer of this worker.* another name="):
+        optimizer_of(w, "critic", twin)
+    step_of(critic, first, 0)
+    del first
+    optimizer_of(w, "critic", twin)
+    assert equal(twin.state_dict(), critic.state_dict())
+
+
 def test_models_of_one_name_begin_each_for_itself(w):
     models = [model_of(), torch.nn.Linear(4, 2), model_of()]
     before = [copy.deepcopy(model.state_dict()) for model in models]
@@ -306,6 +512,78 @@ def test_models_of_one_name_begin_each_for_itself(w):
     leeway.torch.DiLoCo(models[2], worker=w, fragments=2, steps=2, name="one name")
     for model, values in zip(models, before, strict=True):
         assert equal(model.state_dict(), values)
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+def test_of_several_optimizers_the_last_one_ends_the_iteration(w, overlap):
+    ours, theirs = (
+        torch.nn.ModuleList([model_of(), model_of(seed=1)]),
+        torch.nn.ModuleList([model_of(), model_of(seed=1)]),
+    )
+    optimizers = [
+        optimizer_of(w, f"part {i} {overlap}", ours[i], overlap=overlap, clock=i == 1) for i in range(2)
+    ]
+    plain = torch.optim.SGD(theirs.parameters(), 0.1)
+    clocks = w.clocks
+    for step in range(4):
+        x, y = batch_of(step)
+        for models, its in ((ours, optimizers), (theirs, [plain])):
+            for one in its:
+                one.zero_grad()
+            sum(((model(x) - y) ** 2).mean() for model in models).backward()
+            for one in its:
+                one.step()
+    for one in optimizers:
+        one.synchronize()
+    assert equal(ours.state_dict(), theirs.state_dict()) and w.clocks == clocks + 4
+
+
+def test_the_program_may_end_the_iterations(w):
+    def step_and_clock(model, optimizer, step):
+        step_of(model, optimizer, step)
+        if model is ours:
+            w.clock()
+            optimizer.synchronize()
+
+    ours = model_of()
+    beside_torch(w, "own clock", ours, model_of(), step_and_clock, clock=False)
+
+
+def test_what_torch_would_do_otherwise_is_refused(w):
+    model = model_of()
+    with pytest.raises(ValueError, match="a group has weight_decay, and groups differ in `lr` alone"):
+        optimizer_of(w, "r1", [{"params": model.parameters(), "weight_decay": 0.1}])
+    with pytest.raises(TypeError, match="in a set"):
+        optimizer_of(w, "r2", set(model.parameters()))
+    with pytest.raises(TypeError, match="in a set"):
+        optimizer_of(w, "r3", [{"params": set(model.parameters())}])
+    with pytest.raises(TypeError, match="params is one tensor"):
+        optimizer_of(w, "r4", model[0].weight)
+    with pytest.raises(ValueError, match="parameter 4 is given twice"):
+        optimizer_of(w, "r5", [*model.parameters(), *model.parameters()])
+    with pytest.raises(leeway.InvalidArgument, match='consistency is "ssp:x", may be'):
+        optimizer_of(w, "r6", model, consistency="ssp:x")
+    with pytest.raises(TypeError, match="belongs to one process"):
+        copy.deepcopy(optimizer_of(w, "r7", model))
+
+
+def test_parameters_that_are_unfrozen_later_are_an_error(w):
+    model = model_of()
+    model[0].weight.requires_grad_(False)
+    optimizer = optimizer_of(w, "unfrozen", model)
+    diloco = leeway.torch.DiLoCo(model, worker=w, steps=1, name="unfrozen local")
+    model[0].weight.requires_grad_(True)
+    backward(model)
+    for one in (optimizer, diloco):
+        with pytest.raises(RuntimeError, match=r"0.weight has a gradient now|0.bias has been moved"):
+            one.step()
+
+
+def test_rates_are_those_of_a_loaded_state(w):
+    ours, theirs = model_of(), model_of()
+    optimizer = leeway.torch.DistributedOptimizer(ours, worker=w, updater=leeway.SGD(0.7), name="loaded")
+    optimizer.load_state_dict(torch.optim.SGD(theirs.parameters(), 0.1).state_dict())
+    beside_torch(w, "loaded", ours, theirs, step_of, optimizer)
 
 
 # ---- embeddings ----

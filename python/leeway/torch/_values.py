@@ -91,11 +91,25 @@ class Flat:
 
 
 def trainable(model: torch.nn.Module) -> Named:
-    """The parameters that have gradients, in the order of the model's modules."""
-    found = [(name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad]
+    """The parameters that have gradients, in the order of the model's modules; none without elements."""
+    found = [
+        (name, parameter)
+        for name, parameter in model.named_parameters()
+        if parameter.requires_grad and parameter.numel()
+    ]
     if not found:
         raise ValueError(f"{type(model).__name__} has no parameter that requires a gradient")
     return found
+
+
+def check_frozen(frozen: Named) -> None:
+    """RuntimeError: a parameter that required no gradient when these were listed has one now."""
+    for name, parameter in frozen:
+        if parameter.requires_grad and parameter.grad is not None:
+            raise RuntimeError(
+                f"parameter {name} has a gradient now, and required none when it was given to Leeway: freeze it "
+                "after that instead, by requires_grad_(False)"
+            )
 
 
 def label(prefix: str, names: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ import torch
 from leeway import errors
 from leeway._c import ffi, lib
 from leeway.ticket import OfOneProcess
-from leeway.torch._values import Flat, Named, begin, label, trainable
+from leeway.torch._values import Flat, Named, begin, check_frozen, label, trainable
 from leeway.updaters import SGD, Updater
 from leeway.worker import Worker
 
@@ -71,6 +71,7 @@ class DiLoCo(OfOneProcess):
             outer = SGD(0.7, momentum=0.9, nesterov=True)
         self._worker = worker
         self._flats = [Flat(named, torch.float32) for named in _fragments_of(model, fragments)]
+        self._frozen = [(name, one) for name, one in model.named_parameters() if not one.requires_grad]
         means = consistency is None or str(consistency).startswith(("bsp", "backup", "fedbuff", "softsync"))
         self._tables = [
             worker.table(
@@ -124,6 +125,7 @@ class DiLoCo(OfOneProcess):
         if not lib.leeway_local_sgd_due(self._c):
             self._check(lib.leeway_local_sgd_step(self._c))
             return
+        check_frozen(self._frozen)
         for flat in self._flats:
             flat.gather()
         try:
