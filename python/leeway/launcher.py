@@ -60,7 +60,8 @@ _WITH_PARENT = (
 
 def _main_file() -> str | None:
     """The script that defines __main__, which a child loads so that its functions are found there."""
-    return getattr(sys.modules["__main__"], "__file__", None)
+    file = getattr(sys.modules["__main__"], "__file__", None)
+    return file if file is not None and os.path.exists(file) else None  # "<stdin>"
 
 
 def launch(
@@ -110,7 +111,7 @@ def launch(
         main = _main_file() if names_main else None
         if names_main and main is None:
             raise TypeError(
-                "a function of a notebook or of an interactive session needs the package cloudpickle"
+                "a function of a notebook, of an interactive session or of standard input needs the package cloudpickle"
             )
         given = {"path": sys.path, "argv": sys.argv, "main": main, "settings": settings, "payload": payload}
         (folder / "payload").write_bytes(pickle.dumps(given))

@@ -120,6 +120,15 @@ if __name__ == '__main__':
     assert done.stdout == "True\n", done.stdout + done.stderr
 
 
+def test_a_function_without_a_file_needs_cloudpickle():
+    text = PLAIN + "def rank(worker): return worker.rank\nleeway.launch(rank)\n"
+    done = subprocess.run([sys.executable, "-"], input=text, capture_output=True, text=True, timeout=60)
+    assert (
+        "TypeError: a function of a notebook" in done.stderr
+        and "needs the package cloudpickle" in done.stderr
+    )
+
+
 def test_settings_are_checked():
     with pytest.raises(LaunchError, match="LEEWAY_REPLICATIONS"):
         leeway.launch(rank_of, output=False, replications=2)
