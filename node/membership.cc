@@ -314,7 +314,9 @@ void Membership::Impl::TakeAsMember(proto::AnyMessage message, absl::string_view
              std::holds_alternative<proto::CheckpointPrepare>(message) ||
              std::holds_alternative<proto::CheckpointCut>(message) ||
              std::holds_alternative<proto::RestoreShards>(message) ||
-             std::holds_alternative<proto::LeadNow>(message)) {
+             std::holds_alternative<proto::LeadNow>(message) ||
+             std::holds_alternative<proto::Publish>(message) ||
+             std::holds_alternative<proto::Published>(message)) {
     (*listener_)->OnSchedulerMessage(std::move(message));
   } else if (std::holds_alternative<proto::StatusReply>(message) ||
              std::holds_alternative<proto::AdminReply>(message)) {

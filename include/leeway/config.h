@@ -63,6 +63,7 @@ struct Config {
   std::uint64_t checkpoint_every_clocks = 0;  // LEEWAY_CHECKPOINT_EVERY_CLOCKS; 0: not by clocks
   std::uint64_t checkpoint_keep = 3;          // LEEWAY_CHECKPOINT_KEEP: the newest ones; 0: all
   std::uint64_t checkpoint_full_every = 1;    // LEEWAY_CHECKPOINT_FULL_EVERY: others are increments
+  std::uint64_t versions_kept = 4;            // LEEWAY_VERSIONS_KEPT: of each published model
   bool checkpoint_at_end = false;             // LEEWAY_CHECKPOINT_AT_END: when training ends
   // LEEWAY_CHECKPOINT_TIMEOUT_MS: for saving a checkpoint, or restoring one
   absl::Duration checkpoint_timeout = absl::Minutes(10);

@@ -80,6 +80,7 @@
 #include "leeway/call.h"
 #include "leeway/config.h"
 #include "leeway/dtype.h"
+#include "leeway/model.h"
 #include "leeway/table_spec.h"
 #include "leeway/ticket.h"
 
@@ -240,6 +241,7 @@ class Table {
   Ticket PullRows(std::span<const std::uint64_t> keys, std::vector<std::uint32_t>* widths,
                   DType dtype, Resize resize, Options options) const;
 
+  friend class Worker;
   std::shared_ptr<worker::TableState> state_;
 };
 
@@ -322,6 +324,18 @@ class Worker {
   // Calls of one server are handled there in the order in which they were submitted.
   Ticket Call(std::uint32_t server_rank, absl::string_view handler, CallFrames request,
               CallDone done, Options options = {});
+
+  // Publishes a version of a model: what its tables (dense; the same set each time, none twice)
+  // hold at one moment, for subscriptions (leeway/model.h). Returns its number, which counts from
+  // 1, once all servers keep it. It has every push that had completed when this was called; of
+  // others whole blocks. Tables of BSP are taken with all pushes of the clocks below this worker's,
+  // and of no later one, so that the call waits for slower workers to end those. Training goes on
+  // meanwhile. `timeout`: nullopt: Config::request_timeout. DEADLINE_EXCEEDED: it may be published
+  // all the same. RESOURCE_EXHAUSTED: too many models, or publications under way.
+  absl::StatusOr<std::uint64_t> Publish(absl::string_view model, std::span<const Table> tables,
+                                        std::optional<absl::Duration> timeout = std::nullopt);
+  // Follows a model. NOT_FOUND lists those that were published.
+  absl::StatusOr<Subscription> Subscribe(absl::string_view model);
 
   // Saves all tables, as of one clock, in a new folder under `directory` (empty: the scheduler's
   // LEEWAY_CHECKPOINT_DIR), a path that means the same to the scheduler and all servers. Returns

@@ -188,4 +188,16 @@ absl::Status CheckMeaning(const CheckpointWritten& m) {
   return absl::OkStatus();
 }
 
+absl::Status CheckMeaning(const Publish& m) {
+  return CheckAscending("tables", m.tables, [](const ModelTable& table) { return table.id; });
+}
+
+absl::Status CheckMeaning(const Published& m) {
+  LEEWAY_RETURN_IF_ERROR(CheckMeaning(Publish{.tables = m.tables}));
+  LEEWAY_RETURN_IF_ERROR(CheckAscending("versions", m.versions,
+                                        [](const PublishedVersion& one) { return one.version; }));
+  return CheckAscending("publications", m.versions,
+                        [](const PublishedVersion& one) { return one.publication; });
+}
+
 }  // namespace leeway::proto

@@ -21,6 +21,8 @@ absl::Status CheckMeaning(const Replicate& m);
 absl::Status CheckMeaning(const LoadReport& m);
 absl::Status CheckMeaning(const CodecReport& m);
 absl::Status CheckMeaning(const CheckpointWritten& m);
+absl::Status CheckMeaning(const Publish& m);
+absl::Status CheckMeaning(const Published& m);
 
 }  // namespace leeway::proto
 

@@ -68,6 +68,9 @@ struct Request {
   // Call: the first number of its request class whose answer the worker still waits for. Answers to
   // earlier calls need not be kept any more.
   std::uint64_t settled = 0;
+  // Pull: of the values that were frozen for that publication; 0: as they are now. `have` is the
+  // publication whose values of the block its sender holds.
+  std::uint64_t publication = 0;
   static bool Fields(auto& v, auto& m) {
     return v("id", m.id) && v("epoch", m.epoch) && v("table", m.table, AtLeast(1)) &&
            v("kind", m.kind, kTableKinds) && v("op", m.op, kOps) && v("dtype", m.dtype, kDTypes) &&
@@ -84,7 +87,8 @@ struct Request {
            v("read_updates", m.read_updates, Range{}.When(HasPush(m.op), "of a push")) &&
            v("rows_wrapped", m.rows_wrapped) &&
            v("settled", m.settled,
-             UpTo(m.id.sequence, "up to id.sequence").When(m.op == Op::kCall, "of a call"));
+             UpTo(m.id.sequence, "up to id.sequence").When(m.op == Op::kCall, "of a call")) &&
+           v("publication", m.publication, Range{}.When(m.op == Op::kPull, "of a pull"));
   }
 };
 // One message of a codec in the values frame of a reply.

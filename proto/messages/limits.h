@@ -51,6 +51,7 @@ inline constexpr std::size_t kDimensionsMax = 8;
 inline constexpr std::uint64_t kTableElementsMax = 1ull << 48;
 inline constexpr std::size_t kTableCodecsMax = 16;  // of one table
 inline constexpr std::uint32_t kTablesMax = 1 << 16;
+inline constexpr std::size_t kVersionsKeptMax = 64;  // of one published model
 // Decided changes of one table in a map. The next one waits until one of them is needed no more.
 inline constexpr std::size_t kTableSettingsToldMax = 64;
 inline constexpr std::uint32_t kTableSettingsMax = 1 << 16;  // changes of one table

@@ -66,5 +66,8 @@ template AnyMessage::AnyMessage(PushAcks);
 template AnyMessage::AnyMessage(CodecReport);
 template AnyMessage::AnyMessage(LinkReport);
 template AnyMessage::AnyMessage(LeadNow);
+template AnyMessage::AnyMessage(Publish);
+template AnyMessage::AnyMessage(PublishReply);
+template AnyMessage::AnyMessage(Published);
 
 }  // namespace leeway::proto

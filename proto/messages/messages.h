@@ -17,6 +17,7 @@
 #include "proto/messages/cluster_messages.h"
 #include "proto/messages/data_messages.h"
 #include "proto/messages/fields.h"
+#include "proto/messages/publication_messages.h"
 #include "proto/messages/replication_messages.h"
 
 namespace leeway::proto {
@@ -72,7 +73,8 @@ using MessageVariant =
                  StatusRequest, StatusReply, EnterClock, EnterClockReply, Replicate, ReplicateAck,
                  ReplicaReady, LoadReport, Admin, AdminReply, CheckpointPrepare, CheckpointPrepared,
                  CheckpointCut, CheckpointWritten, RestoreShards, RestoreShardsReply,
-                 SchedulerMoved, PushBatch, PushAcks, CodecReport, LinkReport, LeadNow>;
+                 SchedulerMoved, PushBatch, PushAcks, CodecReport, LinkReport, LeadNow, Publish,
+                 PublishReply, Published>;
 
 // Whether M is one of the messages.
 template <class M, class Variant = MessageVariant>

@@ -51,6 +51,7 @@ enum class LogEntryKind : std::uint8_t {
   kEffect = 14,     // a handler's update of one target, part of the Call that follows; as kPush
   kCall = 15,       // a handler was called and has answered; payload: the answer
   kAnswer = 16,     // state transfer: an answer that is kept; payload: the answer
+  kPublish = 17,    // a table is frozen for a publication, whose number is `version`
 };
 
 // Whether an entry is a part of the one that follows it, has its index and takes effect with it.
@@ -70,6 +71,7 @@ struct LogEntryTraits {
   bool block_alone = false;  // table and dense block, without a payload
   bool settings = false;     // the settings that it is applied with
   bool encodes = false;      // the message to workers, optionally: codec, or whole
+  bool publication = false;  // its number
   std::size_t refusals_min = 0, refusals_max = 0;
 };
 
@@ -107,6 +109,8 @@ constexpr LogEntryTraits TraitsOf(LogEntryKind kind) {
       return {.push = true, .index = true};
     case LogEntryKind::kAnswer:
       return {.push = true};
+    case LogEntryKind::kPublish:
+      return {.index = true, .block_alone = true, .publication = true};
   }
   return {};
 }
@@ -142,8 +146,8 @@ struct TableClock {
 
 // One entry of the stream of a shard between two replicas. The entries of a stream count 1, 2, 3,
 // …; log entries (kPush, kClose and the kUpdates before it, kCall and the kEffects before it,
-// kEnter, kVersion, kRefusal, kConfirm, kCollected) carry their index in the shard's log, which
-// counts from 1 as well. Fields that a kind does not have are 0; Decode checks that.
+// kEnter, kVersion, kRefusal, kConfirm, kCollected, kPublish) carry their index in the shard's log,
+// which counts from 1 as well. Fields that a kind does not have are 0; Decode checks that.
 struct Replicate {
   std::uint32_t shard = 0;
   std::uint64_t epoch = 0;   // the sender's
@@ -176,7 +180,7 @@ struct Replicate {
   // kPush, kHeld: as in Request. kUpdate, kVersion: of the message to workers that is made then.
   std::uint32_t codec = 0;
   // kTransferPiece of a dense block: the version that workers hold of it. Of a table with weights:
-  // the updates that the staleness of its pushes is counted in.
+  // the updates that the staleness of its pushes is counted in. kPublish: the publication.
   std::uint64_t version = 0;
   bool whole = false;  // kUpdate, kVersion: workers get the block itself instead of its difference
   // kPush: what it is multiplied by, and whether it is collected instead of applied.
@@ -199,7 +203,7 @@ struct Replicate {
   static bool Fields(auto& v, auto& m) {
     if (!(v.InOrder() && v("shard", m.shard, kShard) && v("epoch", m.epoch, AtLeast(1)) &&
           v("stream", m.stream) && v("entry", m.entry, AtLeast(1)) &&
-          v("kind", m.kind, FromTo(LogEntryKind::kPush, LogEntryKind::kAnswer)))) {
+          v("kind", m.kind, FromTo(LogEntryKind::kPush, LogEntryKind::kPublish)))) {
       return false;
     }
     return PushFields(v, m, m.has()) && StateFields(v, m, m.has());
@@ -232,7 +236,9 @@ struct Replicate {
              Range{}.When(m.kind == LogEntryKind::kTransferBegin, "where a transfer begins")) &&
            v("codec", m.codec,
              Range{}.When(has.push || has.encodes, "of a push, an update or a version")) &&
-           v("version", m.version, Range{}.When(has.state, "of a piece")) &&
+           v("version", m.version,
+             AtLeast(has.publication, "at least 1 of a publication")
+                 .When(has.state || has.publication, "of a piece or a publication")) &&
            v("whole", m.whole, Range{}.When(has.encodes, "of an update or a version")) &&
            v("table_settings", m.table_settings,
              UpTo(kTableSettingsMax).When(has.settings, "where it is applied")) &&

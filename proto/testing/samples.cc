@@ -220,6 +220,7 @@ void AddRequests(std::vector<Sample>* all) {
 
   Request dense_pull = NewRequest(TableKind::kDense, Op::kPull, DType::kFloat16);
   dense_pull.elements = 16;
+  dense_pull.publication = 1ull << 33;
   all->push_back({dense_pull});
 
   Request sparse = NewRequest(TableKind::kSparse, Op::kPush, DType::kInt32);

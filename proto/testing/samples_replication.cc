@@ -109,6 +109,11 @@ void AddTransfers(std::vector<Sample>* all) {
   version.whole = true;
   all->push_back({version});
 
+  Replicate publish = NewEntry(LogEntryKind::kPublish);
+  publish.table = 2;
+  publish.version = 1ull << 40;
+  all->push_back({publish});
+
   Replicate dense = NewEntry(LogEntryKind::kTransferPiece, TableKind::kDense, DType::kFloat16);
   dense.elements = 2;
   dense.state_slots = 2;

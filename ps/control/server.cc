@@ -66,6 +66,10 @@ Server::Server(Setup setup)
       .loop = control_->loop(),
       .on_every_thread = [this](auto task, auto done) { OnEveryThread(task, std::move(done)); },
       .tell_scheduler = [this](proto::AnyMessage message) { TellScheduler(std::move(message)); }});
+  publications_ = std::make_unique<ServerPublications>(ServerPublications::Setup{
+      .loop = control_->loop(),
+      .on_every_thread = [this](auto task, auto done) { OnEveryThread(task, std::move(done)); },
+      .tell_scheduler = [this](proto::AnyMessage message) { TellScheduler(std::move(message)); }});
 }
 
 Server::~Server() {
@@ -299,6 +303,10 @@ void Server::OnSchedulerMessage(proto::AnyMessage message) {
     checkpoints_->On(*cut);
   } else if (auto* restore = std::get_if<proto::RestoreShards>(&message)) {
     checkpoints_->On(*restore);
+  } else if (auto* publish = std::get_if<proto::Publish>(&message)) {
+    publications_->On(*publish);
+  } else if (auto* published = std::get_if<proto::Published>(&message)) {
+    publications_->On(*published);
   } else if (auto* lead = std::get_if<proto::LeadNow>(&message)) {
     OnEveryThread([it = *lead](DataThread* thread, std::uint32_t) { thread->OnLeadNow(it); },
                   [] {});

@@ -17,6 +17,7 @@
 #include "leeway/config.h"
 #include "node/membership.h"
 #include "ps/control/server_checkpoints.h"
+#include "ps/control/server_publications.h"
 #include "ps/data/data_thread.h"
 #include "runtime/loop/loop.h"
 #include "runtime/loop/timer.h"
@@ -103,6 +104,7 @@ class Server final : private node::Membership::Listener {
   std::vector<Seat> seats_;
 
   std::unique_ptr<ServerCheckpoints> checkpoints_;  // its loop stops after those that it speaks to
+  std::unique_ptr<ServerPublications> publications_;
 
   // On the control loop:
   absl::AnyInvocable<void(absl::Status)> over_;

@@ -103,6 +103,15 @@ class DataThread final : private van::Handler, private ReplicaHost {
     return state_.replicas.BeginCuts(order, done);
   }
   void AbandonCuts(const absl::Status& why) { state_.replicas.AbandonCuts(why); }
+  // Has the tables of each of those shards frozen, as for BeginCuts.
+  absl::StatusOr<std::uint32_t> BeginPublications(const proto::Publish& publish,
+                                                  const Publications::Done& done) {
+    return state_.replicas.BeginPublications(publish, done);
+  }
+  // PublishedTables::Keep, in each replica.
+  void KeepPublications(const std::set<std::uint64_t>& kept) {
+    state_.replicas.KeepPublications(kept);
+  }
   // For the copies of what changes while a checkpoint is written.
   BlockPool* block_pool() { return &state_.replicas.shards().pool; }
 

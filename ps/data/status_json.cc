@@ -19,6 +19,7 @@ Json CountersOf(const Counters& counters) {
           {"pushes_applied", counters.pushes_applied},
           {"pulls_served", counters.pulls_served},
           {"reads_served", counters.reads_served},
+          {"publications_served", counters.publications_served},
           {"duplicates", counters.duplicates},
           {"early", counters.early},
           {"early_dropped", counters.early_dropped},

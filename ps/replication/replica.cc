@@ -299,6 +299,7 @@ absl::Status Replica::TakeReceived(LogEntry entry) {
     case Kind::kConfirm:
     case Kind::kCollected:
     case Kind::kCall:
+    case Kind::kPublish:
       return TakeEntry(std::move(entry));
   }
   return absl::InvalidArgumentError("an unknown kind of entry");

@@ -124,6 +124,12 @@ absl::Status FollowVersion(const LogEntry& entry, ShardState* state) {
                     ToVersionBy(entry));
 }
 
+absl::Status FollowPublish(const LogEntry& entry, ShardState* state) {
+  LEEWAY_RETURN_IF_ERROR(CheckKnown(entry, state));
+  return state->published.Freeze(*state->context->tables.Find(entry.header.table), &state->stores,
+                                 entry.header.version);
+}
+
 }  // namespace
 
 absl::Status FollowLog(const std::vector<LogEntry>& updates, const LogEntry& entry,
@@ -152,6 +158,9 @@ absl::Status FollowLog(const std::vector<LogEntry>& updates, const LogEntry& ent
       break;
     case proto::LogEntryKind::kRefusal:
       state->sessions.TakeRefusals(header.refusals, header.map_version);
+      break;
+    case proto::LogEntryKind::kPublish:
+      LEEWAY_RETURN_IF_ERROR(FollowPublish(entry, state));
       break;
     case proto::LogEntryKind::kConfirm:
       break;

@@ -74,6 +74,7 @@ void Pulls::NoteTick(std::uint32_t rank, std::uint64_t clock) {
 }
 
 void Pulls::ServeOrHold(const Table& table, Inbound inbound) {
+  if (inbound.request.publication != 0) return ServePublished(table, inbound, /*reader=*/false);
   const PullDecision decision = Decide(table, inbound.request);
   if (decision.hold && !state_->context->test_only_never_hold) {
     Hold(table, std::move(inbound), decision);
@@ -137,7 +138,32 @@ void Pulls::NotePulled(const Table& table, std::uint32_t worker, PullView view,
   compensation_->NotePulled(worker, table.id(), view.block, plain->payload[0]);
 }
 
+// What a publication has never changes, so that the answer says nothing that a failure could undo
+// but the publication's existence, which its reader has heard of from the scheduler.
+void Pulls::ServePublished(const Table& table, const Inbound& inbound, bool reader) {
+  PullView view = ToPull(inbound);
+  view.plain = true;
+  absl::StatusOr<PullResult> pulled =
+      state_->published.Pull(table, &state_->stores, view, inbound.request.publication);
+  if (!pulled.ok()) return Refuse(*state_, inbound, pulled.status());
+  proto::Reply reply = ReplyTo(inbound.request);
+  reply.version = inbound.request.publication;
+  reply.coded = pulled->coded;
+  reply.parts = std::move(pulled->parts);
+  Payload payload = TakeValues(*pulled, &reply);
+  if (!reader) {
+    state_->answers->Answer(inbound.peer, std::move(reply), std::move(payload),
+                            DeadlineOf(*state_, inbound));
+  } else if (const absl::Status answered = state_->answers->AnswerReader(
+                 inbound.peer, std::move(reply), std::move(payload), DeadlineOf(*state_, inbound));
+             !answered.ok()) {
+    return Refuse(*state_, inbound, answered);
+  }
+  ++state_->context->counters->publications_served;
+}
+
 void Pulls::Read(const Table& table, const Inbound& inbound) {
+  if (inbound.request.publication != 0) return ServePublished(table, inbound, /*reader=*/true);
   PullView view = ToPull(inbound);
   view.plain = true;
   absl::StatusOr<PullResult> pulled = PullFrom(state_->stores.Of(table), view);

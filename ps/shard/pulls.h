@@ -38,6 +38,8 @@ class Pulls {
   // Answers a reader with the table as it is now, with all that has been applied, however slow a
   // worker is. Like an answer to a worker it leaves when no failure can undo what it says.
   void Read(const Table& table, const Inbound& inbound);
+  // Answers with the table as it was frozen for the publication that the request names.
+  void ServePublished(const Table& table, const Inbound& inbound, bool reader);
   // Whether the pull of a push-pull could wait if it has to; asked before its push is
   // applied.
   absl::Status CheckRoom(const Table& table, const Inbound& inbound);

@@ -13,6 +13,7 @@ Shard::Shard(std::uint32_t id, ShardContext* context, ShardEffects* effects, Ans
     : state_(id, context, effects, answers),
       open_clocks_(&state_),
       cuts_(&state_),
+      publications_(&state_),
       compensation_(&context->pulled),
       pushes_(&state_, &open_clocks_, &cuts_, &compensation_),
       pulls_(&state_, &compensation_),
@@ -156,6 +157,7 @@ void Shard::CloseClocks() {
   } while (CloseByCount() && AdmitWaiting());
   state_.clocks.ForgetEndedBelow(state_.closed);
   cuts_.FinishIfDue();
+  publications_.MakeIfDue();
   pulls_.ServeAsking();
   pulls_.ArmTimer();
 }
@@ -173,6 +175,7 @@ void Shard::CloseInOrder() {
     const bool may_serve = needed.has_value() && *needed <= slowest;
     if (may_close && (!may_serve || *closing < *needed)) {
       cuts_.BeforeClosing(*closing);
+      publications_.BeforeClosing(*closing);
       open_clocks_.Close(*closing);
     } else if (may_serve) {
       pulls_.ServeNeeding(*needed);
@@ -271,6 +274,7 @@ void Shard::BecomeHead(bool inherited) {
 
 std::vector<LogEntry> Shard::StepDown(const absl::Status& why) {
   cuts_.Abandon(why);
+  publications_.Abandon(why);
   std::vector<LogEntry> rest = open_clocks_.HandOver();
   LogEntry end;
   end.header.kind = proto::LogEntryKind::kHandoverEnd;
@@ -317,6 +321,7 @@ void Shard::DiscardOfTheDead(const std::vector<proto::ClientSession>& handed_ove
 
 void Shard::ImportBegin(const LogEntry& begin) {
   cuts_.ForgetSaved();
+  state_.published.Clear();
   ps::ImportBegin(begin, &state_);
 }
 

@@ -25,6 +25,7 @@
 #include "ps/shard/delay_compensation.h"
 #include "ps/shard/log_follower.h"
 #include "ps/shard/open_clocks.h"
+#include "ps/shard/publishing/publications.h"
 #include "ps/shard/pulls.h"
 #include "ps/shard/pushes.h"
 #include "ps/shard/request_admission.h"
@@ -110,6 +111,14 @@ class Shard {
     return ps::Restore(content, &state_);
   }
 
+  // ---- publications (publishing/publications.h) ----
+
+  absl::Status BeginPublication(const proto::Publish& publish, Publications::Done done) {
+    return publications_.Begin(publish, std::move(done));
+  }
+  // At every replica.
+  void KeepPublications(const std::set<std::uint64_t>& kept) { state_.published.Keep(kept); }
+
   // ---- what there is ----
 
   std::uint32_t id() const { return state_.id; }
@@ -150,6 +159,7 @@ class Shard {
   ShardState state_;
   OpenClocks open_clocks_;
   ShardCuts cuts_;
+  Publications publications_;
   DelayCompensation compensation_;
   Pushes pushes_;
   Pulls pulls_;

@@ -7,83 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "proto/messages/layout.h"
-#include "ps/shard/shard.h"
+#include "ps/testing/one_replica.h"
 #include "runtime/sim/sim_world.h"
 
 namespace leeway::ps {
 namespace {
-
-// One replica of a shard, with one table; the test carries its log to others.
-class OneReplica final : public ShardEffects, public AnswerSink {
- public:
-  static constexpr std::uint32_t kWorkers = 2;
-  static constexpr std::uint64_t kBlockElements = 16;
-
-  OneReplica(runtime::Loop* loop, const TableSpec& spec) {
-    context.loop = loop;
-    context.counters = &counters;
-    context.num_shards = 1;
-    context.block_bytes = kBlockElements * sizeof(float);
-    context.message_bytes_max = 1 << 20;
-    context.held.bytes_max = 1 << 20;
-    EXPECT_TRUE(context.tables.Install(1, spec, *MakeUpdater(spec)).ok());
-    shard = std::make_unique<Shard>(0, &context, this, this);
-    for (std::uint32_t rank = 0; rank < kWorkers; ++rank) SetWorker({.rank = rank});
-  }
-
-  void SetWorker(proto::WorkerEntry entry) {
-    if (entry.incarnation == 0) entry.incarnation = 100 + entry.rank;
-    shard->SetWorker(entry);
-  }
-  void Ask(std::uint32_t rank, proto::Op op, std::uint64_t clock, Payload payload,
-           std::uint64_t block = 0) {
-    Inbound inbound;
-    inbound.request.id = {
-        .incarnation = 100 + rank, .sequence = ++sequences[rank], .worker = rank, .shard = 0};
-    inbound.request.table = 1;
-    inbound.request.op = op;
-    inbound.request.clock = clock;
-    inbound.request.block = block;
-    inbound.request.elements = ElementsOf(block);
-    inbound.payload = std::move(payload);
-    shard->TakeRequest(std::move(inbound));
-  }
-  absl::Status Push(std::uint32_t rank, std::uint64_t clock, float value, std::uint64_t block = 0) {
-    const std::vector<float> values(ElementsOf(block), value);
-    Ask(rank, proto::Op::kPush, clock,
-        {runtime::Buffer::CopyOf(values.data(), values.size() * sizeof(float))}, block);
-    return answers.back();
-  }
-  void Pull(std::uint32_t rank) { Ask(rank, proto::Op::kPull, 0, {}); }
-  std::uint64_t ElementsOf(std::uint64_t block) const {
-    return proto::ElementsInBlock(context.tables.all().at(1).spec().NumElements(), kBlockElements,
-                                  block);
-  }
-  float value(std::size_t block = 0) {
-    return shard->stores().at(1)->Freeze().pieces.at(block).values.as<float>()[0];
-  }
-
-  bool has_follower() const override { return true; }
-  void Log(LogEntry entry) override { log.push_back(std::move(entry)); }
-  bool provisional() const override { return false; }
-  void Answer(van::PeerId, proto::Reply reply, Payload, absl::Time) override {
-    answers.push_back(reply.result);
-  }
-  absl::Status AnswerReader(van::PeerId, proto::Reply, Payload, absl::Time) override {
-    return absl::OkStatus();
-  }
-  void AnswerNow(van::PeerId, proto::Reply reply) override { answers.push_back(reply.result); }
-  void Offended(van::PeerId, const absl::Status& why) override { FAIL() << why; }
-  void Broken(const absl::Status& why) override { FAIL() << why; }
-
-  Counters counters;
-  ShardContext context;
-  std::unique_ptr<Shard> shard;
-  std::vector<LogEntry> log;
-  std::vector<absl::Status> answers;
-  std::uint64_t sequences[kWorkers] = {};
-};
 
 class ShardPolicies : public testing::Test {
  protected:

@@ -13,19 +13,20 @@ namespace leeway::ps {
 
 // Of one data thread.
 struct Counters {
-  std::uint64_t requests = 0;          // that came in, all of them
-  std::uint64_t pushes_applied = 0;    // each counted once, when it reached the table
-  std::uint64_t pushes_followed = 0;   // applied because the head of the chain had
-  std::uint64_t pulls_served = 0;      // with values
-  std::uint64_t reads_served = 0;      // of those: to readers
-  std::uint64_t duplicates = 0;        // requests seen before
-  std::uint64_t early = 0;             // requests that waited for their predecessors
-  std::uint64_t early_dropped = 0;     // beyond the limits of the reorder buffer
-  std::uint64_t stale_epoch = 0;       // answered ABORTED
-  std::uint64_t unavailable = 0;       // answered UNAVAILABLE
-  std::uint64_t refused = 0;           // answered with a final error
-  std::uint64_t deadlines = 0;         // pending pulls answered DEADLINE_EXCEEDED
-  std::uint64_t nonfinite_pushes = 0;  // with NaN or infinity, refused ones included
+  std::uint64_t requests = 0;             // that came in, all of them
+  std::uint64_t pushes_applied = 0;       // each counted once, when it reached the table
+  std::uint64_t pushes_followed = 0;      // applied because the head of the chain had
+  std::uint64_t pulls_served = 0;         // with values
+  std::uint64_t reads_served = 0;         // of those: to readers
+  std::uint64_t publications_served = 0;  // blocks and rows of published versions
+  std::uint64_t duplicates = 0;           // requests seen before
+  std::uint64_t early = 0;                // requests that waited for their predecessors
+  std::uint64_t early_dropped = 0;        // beyond the limits of the reorder buffer
+  std::uint64_t stale_epoch = 0;          // answered ABORTED
+  std::uint64_t unavailable = 0;          // answered UNAVAILABLE
+  std::uint64_t refused = 0;              // answered with a final error
+  std::uint64_t deadlines = 0;            // pending pulls answered DEADLINE_EXCEEDED
+  std::uint64_t nonfinite_pushes = 0;     // with NaN or infinity, refused ones included
   // Updates that left 16-bit values NaN or infinite, or wrapped integers around, and pushes that
   // were refused since they would have.
   std::uint64_t overflows = 0;

@@ -27,6 +27,7 @@ constexpr NumberSetting kSettings[] = {
     {"LEEWAY_CHECKPOINT_EVERY_CLOCKS", nullptr, &Config::checkpoint_every_clocks, 0, 1ull << 60,
      ""},
     {"LEEWAY_CHECKPOINT_KEEP", nullptr, &Config::checkpoint_keep, 0, 1'000'000, ""},
+    {"LEEWAY_VERSIONS_KEPT", nullptr, &Config::versions_kept, 1, kConfigVersionsKeptMax, ""},
     {"LEEWAY_CHECKPOINT_FULL_EVERY", nullptr, &Config::checkpoint_full_every, 1, 64, ""},
     {"LEEWAY_CHECKPOINT_TIMEOUT_MS", nullptr, &Config::checkpoint_timeout, 1, kWeekMs,
      kMilliseconds},

@@ -20,6 +20,7 @@ inline constexpr std::uint64_t kConfigWorkersMax = 65536;
 inline constexpr std::uint64_t kConfigServerThreadsMax = 256;
 inline constexpr std::uint64_t kConfigShardsMax = 1 << 20;
 inline constexpr std::uint64_t kConfigReplicationMax = 8;
+inline constexpr std::uint64_t kConfigVersionsKeptMax = 64;
 inline constexpr std::uint64_t kConfigBlockBytesMin = 4096;
 inline constexpr std::uint64_t kConfigBlockBytesMax = 256 << 20;
 

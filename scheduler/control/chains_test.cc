@@ -401,7 +401,7 @@ TEST_F(ChainsTest, AnImpossibleDrainIsRefusedInOneLine) {
   EXPECT_THAT(refused({absl::StrCat("server:", dead)}), HasSubstr("dead"));
   const auto unknown = cluster_->Ask("dance");
   ASSERT_TRUE(cluster_->RunUntil([&] { return unknown->answer.has_value(); }));
-  EXPECT_THAT(Text(*unknown->answer), HasSubstr("drain, rebalance"));
+  EXPECT_THAT(Text(*unknown->answer), HasSubstr("drain, model, publish, rebalance"));
 }
 
 // Of three servers two are needed: while the first is being drained no other one can be.

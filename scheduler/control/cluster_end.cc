@@ -68,6 +68,7 @@ void ClusterEnd::End(const absl::Status& word, const absl::Status& result) {
   runtime::LogInfo("the cluster ends", word.ok() ? "" : ": ", word.message());
   ending_ = Ending{word, result, {}};
   s_->checkpoints->Stop();
+  s_->publications->Stop();
   for (const Node* node : s_->members->Alive()) {
     // A node without a connection has given up on a cluster that never became complete, and does
     // not come back to be told.
@@ -87,6 +88,7 @@ void ClusterEnd::End(const absl::Status& word, const absl::Status& result) {
 void ClusterEnd::EndSilently(const absl::Status& why) {
   ending_ = Ending{why, why, {}};
   s_->checkpoints->Stop();
+  s_->publications->Stop();
   // Later, since the owner may destroy the scheduler in it.
   s_->loop->Post([done = std::exchange(done_, nullptr), why]() mutable { done(std::move(why)); });
 }

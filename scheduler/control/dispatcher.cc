@@ -148,6 +148,9 @@ void Dispatcher::Handle(const Sender& sender, const proto::AnyMessage& message) 
           [&](const proto::CheckpointWritten& written) {
             if (from_server()) s_->checkpoints->OnWritten(node->id, written);
           },
+          [&](const proto::PublishReply& reply) {
+            if (from_server()) s_->publications->OnReply(node->id, reply);
+          },
           [&](const proto::RestoreShardsReply& reply) {
             if (from_server()) s_->restoration->OnLoaded(node->id, reply);
           },

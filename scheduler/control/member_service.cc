@@ -190,6 +190,7 @@ void MemberService::Welcome(const Node& node) {
   welcome.replication = config.replication;
   welcome.clock = s_->restoration->state().clock;
   s_->sender->SendTo(node, welcome);
+  for (const auto& [name, model] : s_->publications->models()) s_->sender->SendTo(node, model);
 }
 
 // ---- living ----

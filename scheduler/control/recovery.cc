@@ -57,6 +57,7 @@ void Recovery::GoOnFrom(State state) {
   changes->Published(state.version + 1);
   // Nothing is sent before that version has been written.
   s_->checkpoints->NumberFrom(state.version + 1);
+  s_->publications->Restore(state.models, state.version + 1);
   TableCatalogue* const catalogue = s_->tables->catalogue();
   catalogue->Restore(state.tables, state.next_table);
   tables_numbered_ = catalogue->changes();
@@ -219,7 +220,8 @@ std::uint64_t Recovery::Stamp() const {
   return s_->members->changes() + s_->maps->newest()->version + s_->tables->catalogue()->changes() +
          s_->barriers->changes() + s_->codecs->switches()->changes() +
          s_->tables->table_changes()->changes() + s_->codecs->pin_changes() +
-         s_->chains->changes() + (s_->restoration->state().loaded ? 1 : 0);
+         s_->chains->changes() + s_->publications->changes() +
+         (s_->restoration->state().loaded ? 1 : 0);
 }
 
 State Recovery::Collect() const {
@@ -252,6 +254,7 @@ State Recovery::Collect() const {
   state.table_settings = changes.entries();
   state.ever_bounded = changes.ever_bounded();
   state.pinned = s_->codecs->pinned();
+  for (const auto& [name, model] : s_->publications->models()) state.models.push_back(model);
   state.restoration = s_->restoration->state();
   return state;
 }

@@ -78,7 +78,10 @@ class Scheduler::Impl final : private ClusterLife, private ClusterMaps::Source {
     if (additions_.on_map != nullptr) additions_.on_map(*maps_.newest());
   }
 
+  absl::Status IsWhole() const;
   Checkpoints::Facts CheckpointFacts() const;
+  Publications::Facts PublicationFacts() const;
+  void TellAll(const proto::Published& published);
   void RegisterCommands();
   void Every(absl::Duration interval, std::function<void()> what);
   void ResendWhatIsUnanswered();
@@ -108,6 +111,7 @@ class Scheduler::Impl final : private ClusterLife, private ClusterMaps::Source {
   ChainController chains_;
   Checkpoints checkpoints_;
   Restoration restoration_;
+  Publications publications_;
   MemberService member_service_;
   ClusterEnd end_;
   Recovery recovery_;
@@ -136,6 +140,7 @@ Scheduler::Impl::Impl(runtime::Host* host, runtime::Loop* loop, van::Factory* fa
                 .chains = &chains_,
                 .checkpoints = &checkpoints_,
                 .restoration = &restoration_,
+                .publications = &publications_,
                 .admin = &admin_,
                 .errors = &errors_,
                 .life = this,
@@ -176,6 +181,12 @@ Scheduler::Impl::Impl(runtime::Host* host, runtime::Loop* loop, van::Factory* fa
             sender_.SendToNode(node, message);
           }),
       restoration_(&config_, host, loop, &members_, &sender_, &maps_, &tables_, this),
+      publications_(
+          &config_, loop, &members_, [this] { return PublicationFacts(); },
+          [this](std::uint32_t node, const proto::AnyMessage& message) {
+            sender_.SendToNode(node, message);
+          },
+          [this](const proto::Published& published) { TellAll(published); }),
       member_service_(&services_),
       end_(&services_),
       recovery_(&services_) {
@@ -199,6 +210,12 @@ void Scheduler::Impl::RegisterCommands() {
   });
   admin_.Register("checkpoint-save", [this](const Arguments& arguments, const Answer& answer) {
     checkpoints_.SaveCommand(arguments, answer);
+  });
+  admin_.Register("publish", [this](const Arguments& arguments, const Answer& answer) {
+    publications_.Command(arguments, answer);
+  });
+  admin_.Register("model", [this](const Arguments& arguments, const Answer& answer) {
+    publications_.Describe(arguments, answer);
   });
   for (const auto& [command, handler] : additions_.commands) admin_.Register(command, handler);
 }
@@ -252,16 +269,23 @@ absl::Status Scheduler::Impl::Ready() const {
   return absl::OkStatus();
 }
 
+// Ready, and no shard is lost.
+absl::Status Scheduler::Impl::IsWhole() const {
+  absl::Status ready = Ready();
+  const ChainPlanner& planner = chains_.planner();
+  if (ready.ok() && planner.Lost() > 0) {
+    ready = absl::FailedPreconditionError(
+        absl::StrCat(planner.Lost(), " of ", planner.chains().size(),
+                     " shards are lost: the rest of the model is not worth saving"));
+  }
+  return ready;
+}
+
 Checkpoints::Facts Scheduler::Impl::CheckpointFacts() const {
   const ChainPlanner& planner = chains_.planner();
   const TableChanges& changes = tables_.table_changes();
   Checkpoints::Facts facts;
-  facts.ready = Ready();
-  if (facts.ready.ok() && planner.Lost() > 0) {
-    facts.ready = absl::FailedPreconditionError(
-        absl::StrCat(planner.Lost(), " of ", planner.chains().size(),
-                     " shards are lost: the rest of the model is not worth saving"));
-  }
+  facts.ready = IsWhole();
   facts.cluster = identity_.cluster;
   facts.epoch = maps_.newest()->epoch;
   facts.num_shards = static_cast<std::uint32_t>(planner.chains().size());
@@ -290,6 +314,27 @@ Checkpoints::Facts Scheduler::Impl::CheckpointFacts() const {
   return facts;
 }
 
+Publications::Facts Scheduler::Impl::PublicationFacts() const {
+  const ChainPlanner& planner = chains_.planner();
+  Publications::Facts facts;
+  facts.ready = IsWhole();
+  facts.epoch = maps_.newest()->epoch;
+  facts.num_shards = static_cast<std::uint32_t>(planner.chains().size());
+  facts.servers = members_.AliveIds(Role::kServer);
+  for (const TableCatalogue::Entry& table : tables_.catalogue().tables()) {
+    if (table.installed) facts.tables.emplace(table.id, table.spec.name);
+  }
+  return facts;
+}
+
+// Servers first: a reader asks them for the version that it has heard of.
+void Scheduler::Impl::TellAll(const proto::Published& published) {
+  for (const Role role : {Role::kServer, Role::kWorker}) {
+    for (const Node* const node : members_.Alive(role)) sender_.SendTo(*node, published);
+  }
+  for (const Node* const reader : members_.readers().All()) sender_.SendTo(*reader, published);
+}
+
 // ---- timers ----
 
 // Calls `what` at every interval until this object is destroyed.
@@ -308,6 +353,7 @@ void Scheduler::Impl::ResendWhatIsUnanswered() {
   tables_.Tick();
   restoration_.Tick();
   if (running()) checkpoints_.Tick();
+  if (running()) publications_.Tick();
   chains_.links()->Expire();
   recovery_.Write();
   if (running()) recovery_.NumberTables();

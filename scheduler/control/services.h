@@ -16,6 +16,7 @@
 #include "scheduler/members/liveness.h"
 #include "scheduler/members/membership_table.h"
 #include "scheduler/members/node_sender.h"
+#include "scheduler/publications/publications.h"
 #include "scheduler/tables/codec_service.h"
 #include "scheduler/tables/table_service.h"
 #include "van/van.h"
@@ -41,6 +42,7 @@ struct Services {
   ChainController* chains;
   Checkpoints* checkpoints;
   Restoration* restoration;
+  Publications* publications;
   AdminService* admin;
   ProtocolErrors* errors;
   ClusterLife* life;

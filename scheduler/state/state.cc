@@ -179,6 +179,17 @@ Barriers::State BarriersFrom(const Json& json) {
   return state;
 }
 
+// ---- published models: as they go over the wire ----
+
+Json ToJson(const proto::Published& model) { return Packed(proto::Encode(model).text()); }
+
+proto::Published ModelFrom(const Json& json) {
+  const absl::StatusOr<proto::AnyMessage> message =
+      proto::Decode(runtime::Buffer::CopyOf(Unpacked(json)), {});
+  if (!message.ok()) throw std::invalid_argument(std::string(message.status().message()));
+  return std::get<proto::Published>(*message);
+}
+
 // ---- codecs: [table, number, before, choice, clock, decided] ----
 
 Json ToJson(const proto::CodecSwitch& change) {
@@ -285,6 +296,7 @@ Json RestOf(const State& state) {
           {"settings", ListToJson(state.table_settings)},
           {"ever_bounded", state.ever_bounded},
           {"pinned", state.pinned},
+          {"models", ListToJson(state.models)},
           {"restoration",
            {Packed(state.restoration.path), state.restoration.checksum, state.restoration.clock,
             state.restoration.loaded}}};
@@ -345,6 +357,9 @@ State StateFrom(const Json& json) {
   for (const Json& one : json.at("settings")) state.table_settings.push_back(SettingsFrom(one));
   state.ever_bounded = json.at("ever_bounded").get<decltype(state.ever_bounded)>();
   state.pinned = json.at("pinned").get<decltype(state.pinned)>();
+  if (json.contains("models")) {
+    for (const Json& model : json.at("models")) state.models.push_back(ModelFrom(model));
+  }
   const Json& restoration = json.at("restoration");
   state.restoration = {.path = Unpacked(restoration.at(0)),
                        .checksum = restoration.at(1),

@@ -37,7 +37,8 @@ struct State {
   std::vector<proto::CodecSwitch> codecs;            // CodecSwitches::entries
   std::vector<proto::TableSettings> table_settings;  // TableChanges::entries
   std::set<std::uint32_t> ever_bounded;              // TableChanges::ever_bounded
-  std::set<std::uint32_t> pinned;  // tables with codec auto whose codec a command has set
+  std::set<std::uint32_t> pinned;        // tables with codec auto whose codec a command has set
+  std::vector<proto::Published> models;  // Publications::models
   Restoration::State restoration;
 };
 

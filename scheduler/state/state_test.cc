@@ -55,6 +55,9 @@ State Sample() {
   state.next_table = 9;
   state.ever_bounded = {4, 5};
   state.pinned = {4, 7};
+  state.models = {{.model = "policy",
+                   .tables = {{4}},
+                   .versions = {{.version = 3, .publication = 1ull << 32, .clock = 2}}}};
   state.barriers.ended[{"b", Group::kAll}] = {{3, absl::OkStatus()},
                                               {4, absl::DeadlineExceededError("who \xfe")}};
   state.restoration = {
@@ -82,6 +85,7 @@ TEST(State, IsReadAsItWasWritten) {
   EXPECT_EQ(read->nodes[1].codecs, state.nodes[1].codecs);
   EXPECT_EQ(read->ever_bounded, state.ever_bounded);
   EXPECT_EQ(read->pinned, state.pinned);
+  EXPECT_EQ(read->models, state.models);
   EXPECT_EQ(read->epoch, 5u);
   EXPECT_EQ(read->next_table, 9u);
 }

@@ -23,7 +23,7 @@ bool IsStrike(FaultKind kind) {
          kind == FaultKind::kAddServer || kind == FaultKind::kDrain ||
          kind == FaultKind::kRebalance || kind == FaultKind::kCheckpoint ||
          kind == FaultKind::kSwitchCodec || kind == FaultKind::kChangeTable ||
-         kind == FaultKind::kLeaveWorker;
+         kind == FaultKind::kLeaveWorker || kind == FaultKind::kPublish;
 }
 bool CutsBothWays(FaultKind kind) {
   return kind == FaultKind::kPartition || kind == FaultKind::kLongPartition;

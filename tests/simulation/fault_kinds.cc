@@ -14,7 +14,7 @@ constexpr std::array<absl::string_view, kFaultKinds> kNames = {
     "kill-server",  "kill-filler", "kill-scheduler", "disk-full",      "disk-errors",
     "clock-skew",   "priorities",  "aimed",          "add-server",     "drain",
     "rebalance",    "checkpoint",  "switch-codec",   "change-table",   "move-scheduler",
-    "leave-worker", "stranger",    "refused-push",   "short-deadline",
+    "leave-worker", "stranger",    "refused-push",   "short-deadline", "publish",
 };
 
 }  // namespace

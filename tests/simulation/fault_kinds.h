@@ -46,8 +46,9 @@ enum class FaultKind : std::uint8_t {
   // Operations that are refused, or have too little time.
   kRefusedPush,    // values that are not finite, to a table that refuses them (RefusingTable)
   kShortDeadline,  // too short for what the operation waits for
+  kPublish,        // no fault: a version of the model of the dense counter tables
 };
-inline constexpr std::size_t kFaultKinds = 29;
+inline constexpr std::size_t kFaultKinds = 30;
 absl::string_view NameOf(FaultKind kind);
 
 using FaultSet = std::bitset<kFaultKinds>;

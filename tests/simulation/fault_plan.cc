@@ -153,6 +153,7 @@ class Planner {
       case FaultKind::kCheckpoint:
       case FaultKind::kSwitchCodec:
       case FaultKind::kChangeTable:
+      case FaultKind::kPublish:
         it.host = SimCluster::HostName(Role::kScheduler, 0);
         break;
       case FaultKind::kDiskFull:
@@ -200,7 +201,7 @@ FaultPlan MakeFaultPlan(const Config& config, std::uint32_t spare_servers, Fault
                        planned == FaultKind::kPriorities || planned == FaultKind::kAimed ||
                        planned == FaultKind::kMoveScheduler || planned == FaultKind::kLeaveWorker ||
                        planned == FaultKind::kStranger || planned == FaultKind::kRefusedPush ||
-                       planned == FaultKind::kShortDeadline;
+                       planned == FaultKind::kShortDeadline || planned == FaultKind::kPublish;
     if (kinds.test(kind) && !apart) planner.Add(planned);
   }
   return planner.Take();

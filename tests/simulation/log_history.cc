@@ -60,6 +60,7 @@ bool LogHistory::IsOfEntry(proto::LogEntryKind kind) {
     case proto::LogEntryKind::kCollected:
     case proto::LogEntryKind::kEffect:
     case proto::LogEntryKind::kCall:
+    case proto::LogEntryKind::kPublish:
       return true;
     default:
       return false;

@@ -37,6 +37,7 @@ FaultInjector::Struck ProcessFaults::Strike(const Episode& episode) {
   }
   if (episode.kind == FaultKind::kSwitchCodec) return SwitchCodec(episode.amount);
   if (episode.kind == FaultKind::kChangeTable) return ChangeTable(episode.amount);
+  if (episode.kind == FaultKind::kPublish) return Publish();
   if (episode.kind == FaultKind::kKillScheduler || episode.kind == FaultKind::kMoveScheduler)
     return StrikeScheduler(episode);
   for (std::uint32_t rank = 0; rank < cluster_->server_hosts(); ++rank) {
@@ -261,6 +262,14 @@ FaultInjector::Struck ProcessFaults::ChangeTable(double choice) {
                      absl::StrCat("a change of a table: ", answer.ToString()));
     }
   });
+  return Struck::kYes;
+}
+
+FaultInjector::Struck ProcessFaults::Publish() {
+  std::vector<std::string> arguments = model_->Arguments();
+  if (arguments.empty()) return Struck::kNo;
+  ++need_clocks_;
+  AskFor("publish", std::move(arguments), [this](const absl::Status&) { --need_clocks_; });
   return Struck::kYes;
 }
 

@@ -15,6 +15,7 @@
 #include "proto/messages/messages.h"
 #include "tests/simulation/checker.h"
 #include "tests/simulation/fault_injector.h"
+#include "tests/simulation/published_model.h"
 #include "tests/simulation/scripted_worker.h"
 #include "tests/simulation/sim_cluster.h"
 #include "tests/simulation/sim_tool.h"
@@ -28,8 +29,8 @@ class ProcessFaults {
   using Workers = std::vector<std::unique_ptr<ScriptedWorker>>;
 
   ProcessFaults(SimCluster* cluster, const std::vector<SimTable>* tables, const Workers* workers,
-                Checker* checker)
-      : cluster_(cluster), tables_(tables), workers_(workers), checker_(checker) {}
+                const PublishedModel* model, Checker* checker)
+      : cluster_(cluster), tables_(tables), workers_(workers), model_(model), checker_(checker) {}
 
   Struck Strike(const Episode& episode);
   // True if every strike is over: killed processes are back, and requests are answered.
@@ -75,6 +76,7 @@ class ProcessFaults {
   Struck Drain(std::uint32_t rank);
   Struck SwitchCodec(double choice);
   Struck ChangeTable(double choice);
+  Struck Publish();
   void AskFor(const std::string& command, std::vector<std::string> arguments,
               std::function<void(const absl::Status&)> then);
   void ReplaceScheduler();
@@ -85,6 +87,7 @@ class ProcessFaults {
   SimCluster* const cluster_;
   const std::vector<SimTable>* const tables_;
   const Workers* const workers_;
+  const PublishedModel* const model_;
   Checker* const checker_;
   std::size_t to_come_ = 0;      // calls of Later and AskFor that are not over
   std::size_t need_clocks_ = 0;  // of them, those that wait for a clock

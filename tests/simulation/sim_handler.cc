@@ -52,7 +52,7 @@ absl::StatusOr<Counts> PushRagged(ShardCall& call, const SimHandlerRequest& requ
   return before;
 }
 
-absl::StatusOr<Counts> Push(ShardCall& call, const SimHandlerRequest& request) {
+absl::StatusOr<Counts> PushCounts(ShardCall& call, const SimHandlerRequest& request) {
   LEEWAY_ASSIGN_OR_RETURN(const TableSpec spec, call.Spec(call.table()));
   if (spec.kind == TableKind::kDense) return PushBlock(call, request);
   if (spec.kind == TableKind::kRagged) return PushRagged(call, request);
@@ -65,7 +65,7 @@ absl::StatusOr<Counts> Push(ShardCall& call, const SimHandlerRequest& request) {
 
 absl::StatusOr<std::string> PushAndTell(ShardCall& call) {
   const SimHandlerRequest request = SimHandlerRequest::From(call.request());
-  LEEWAY_ASSIGN_OR_RETURN(const Counts before, Push(call, request));
+  LEEWAY_ASSIGN_OR_RETURN(const Counts before, PushCounts(call, request));
   if (request.fails) return absl::InvalidArgumentError("it was to fail");
   std::string answer;
   Put(std::span<const std::int64_t>(before), &answer);

@@ -39,7 +39,7 @@ int RunMany(Campaign campaign, bool meetings) {
   std::uint64_t passed = 0, failed = 0, operations = 0, reads = 0, checkpoints = 0;
   std::uint64_t second_lives = 0;
   std::uint64_t codec_switches = 0, table_changes = 0, reader_visits = 0, reader_reads = 0;
-  std::uint64_t handler_calls = 0;
+  std::uint64_t handler_calls = 0, versions = 0;
   std::vector<FaultCounts> faults;
   std::vector<Met> met;
   const bool terminal = isatty(STDERR_FILENO) != 0;
@@ -54,6 +54,7 @@ int RunMany(Campaign campaign, bool meetings) {
     reader_visits += result.reader_visits;
     reader_reads += result.reader_reads;
     handler_calls += result.handler_calls;
+    versions += result.versions;
     faults.push_back(result.faults);
     met.push_back(result.met);
     if (result.violation) std::cout << DescribeFailure(result) << std::endl;
@@ -69,8 +70,8 @@ int RunMany(Campaign campaign, bool meetings) {
   std::cout << operations << " operations, " << reads << " reads and " << checkpoints
             << " checkpoints checked, " << second_lives << " second lives, " << codec_switches
             << " changes of codecs, " << table_changes << " of tables, " << handler_calls
-            << " calls of a handler, " << reader_reads << " reads in " << reader_visits
-            << " visits of readers\n"
+            << " calls of a handler, " << versions << " published versions, " << reader_reads
+            << " reads in " << reader_visits << " visits of readers\n"
             << DescribeFaults(faults) << "\n"
             << passed << " passed, " << failed << " failed" << std::endl;
   return failed == 0 ? 0 : 1;

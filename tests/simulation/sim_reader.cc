@@ -14,11 +14,13 @@ constexpr std::uint64_t kPullsPerVisitMax = 12;
 }  // namespace
 
 SimReader::SimReader(std::uint32_t number, const std::vector<SimTable>* tables, SimCluster* cluster,
-                     const History* history, Checker* checker, std::uint64_t seed)
+                     const History* history, PublishedModel* model, Checker* checker,
+                     std::uint64_t seed)
     : number_(number),
       tables_(tables),
       cluster_(cluster),
       history_(history),
+      model_(model),
       checker_(checker),
       random_(seed) {
   // Values of an earlier visit must be seen again, since no applied push can be undone.
@@ -36,6 +38,7 @@ void SimReader::Come() {
   ++visits_;
   core_ = cluster_->Start(Role::kReader, number_)->core();
   infos_.clear();
+  copy_.reset();
   answered_ = false;
   Waits("joining");
   core_->Start([this](const absl::Status& status) {
@@ -71,7 +74,7 @@ void SimReader::After(absl::Duration delay, void (SimReader::*next)()) {
 void SimReader::PullOrGo() {
   if (core_ == nullptr) return ComeBack();
   if (pulls_left_-- == 0) return Go();
-  Pull();
+  if (!FetchModel()) Pull();
 }
 
 // In order, or as if it was killed: for the other nodes it is the same.
@@ -166,6 +169,54 @@ void SimReader::OnPulled(const std::shared_ptr<Call>& call, const worker::Operat
   }
   JudgeClock(read, operation.info);
   JudgeVersion(read, operation.info);
+  After(kRestMax * random_.Uniform(), &SimReader::PullOrGo);
+}
+
+// ---- the published model ----
+
+// Where a model is published, every second read is of a version that it does not have yet.
+bool SimReader::FetchModel() {
+  const std::uint64_t above = copy_ == nullptr ? 0 : copy_->version().version;
+  absl::StatusOr<proto::Published> newest = absl::NotFoundError("");
+  core_->models().WhenNewer(
+      PublishedModel::kName, above, absl::ZeroDuration(),
+      [&](absl::StatusOr<proto::Published> found) { newest = std::move(found); });
+  if (!newest.ok() || random_.Below(2) == 0) return false;
+  if (copy_ == nullptr) {
+    std::vector<std::shared_ptr<const worker::TableInfo>> tables;
+    for (const auto& [id] : newest->tables) {
+      for (const auto& [index, info] : infos_) {
+        if (info->id == id) tables.push_back(info);
+      }
+    }
+    if (tables.size() != newest->tables.size()) return false;
+    copy_ = std::make_unique<worker::ModelCopy>(std::move(tables));
+  }
+  std::vector<worker::Sliced> pulls = copy_->Fetch(newest->versions.back());
+  fetching_ = pulls.size();
+  fetched_ = absl::OkStatus();
+  Waits(absl::StrCat("version ", newest->versions.back().version, " of the model"));
+  for (worker::Sliced& pull : pulls) {
+    core_->Submit(
+        std::move(pull), {.timeout = kReaderTimeout},
+        [this](const std::shared_ptr<worker::Operation>& operation) { OnFetched(*operation); });
+  }
+  return true;
+}
+
+void SimReader::OnFetched(const worker::Operation& operation) {
+  fetched_.Update(operation.result);
+  if (--fetching_ > 0) return;
+  // It may have been dropped meanwhile, and a replica that joined later does not have it.
+  if (!absl::IsNotFound(fetched_)) {
+    if (!Expect(fetched_, "a version of the model")) return;
+    ++reads_;
+    answered_ = true;
+    copy_->Apply();
+    cluster_->Note(absl::StrCat(Name(), " has version ", copy_->version().version));
+    checker_->OnWaited(absl::StrCat(Name(), "'s version"), waits_since_, cluster_->world().Now());
+    model_->Judge(Name(), *copy_);
+  }
   After(kRestMax * random_.Uniform(), &SimReader::PullOrGo);
 }
 

@@ -15,16 +15,18 @@
 #include "runtime/base/random.h"
 #include "tests/simulation/checker.h"
 #include "tests/simulation/history.h"
+#include "tests/simulation/published_model.h"
 #include "tests/simulation/sim_cluster.h"
 #include "tests/simulation/sim_table.h"
 #include "worker/core/core.h"
+#include "worker/models/model_copy.h"
 
 namespace leeway::simulation {
 
 class SimReader {
  public:
   SimReader(std::uint32_t number, const std::vector<SimTable>* tables, SimCluster* cluster,
-            const History* history, Checker* checker, std::uint64_t seed);
+            const History* history, PublishedModel* model, Checker* checker, std::uint64_t seed);
   SimReader(const SimReader&) = delete;
   SimReader& operator=(const SimReader&) = delete;
 
@@ -56,6 +58,9 @@ class SimReader {
   void OpenTables();
   void PullOrGo();
   void Pull();
+  // Fetches the newest version of the published model. False: there is none that it can have.
+  bool FetchModel();
+  void OnFetched(const worker::Operation& operation);
   void OnPulled(const std::shared_ptr<Call>& call, const worker::Operation& operation);
   void JudgeClock(const Read& read, const PullInfo& info);
   void JudgeVersion(const Read& read, const PullInfo& info);
@@ -68,6 +73,7 @@ class SimReader {
   const std::vector<SimTable>* const tables_;
   SimCluster* const cluster_;
   const History* const history_;
+  PublishedModel* const model_;
   Checker* const checker_;
   runtime::Random random_;
   std::vector<std::unique_ptr<Invariant>> invariants_;
@@ -77,6 +83,9 @@ class SimReader {
   std::uint64_t pulls_left_ = 0;
   std::size_t tables_asked_ = 0;
   std::map<std::uint32_t, std::shared_ptr<const worker::TableInfo>> infos_;  // by table
+  std::unique_ptr<worker::ModelCopy> copy_;                                  // of this visit
+  std::size_t fetching_ = 0;  // pulls that are not answered
+  absl::Status fetched_;
   bool answered_ = false;
   bool may_fail_ = false;
   std::string waits_for_;

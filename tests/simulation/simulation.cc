@@ -26,6 +26,7 @@
 #include "tests/simulation/invariants/status_is_so.h"
 #include "tests/simulation/log_history.h"
 #include "tests/simulation/process_faults.h"
+#include "tests/simulation/published_model.h"
 #include "tests/simulation/restore_checker.h"
 #include "tests/simulation/scripted_worker.h"
 #include "tests/simulation/second_life.h"
@@ -142,7 +143,8 @@ class Run {
                   }),
         checkpoints_(cluster_.world().files(kSharedFolder), &script_.tables, &history_, &restores_,
                      &checker_),
-        process_faults_(&cluster_, &script_.tables, &workers_, &checker_),
+        model_(&script_.tables, &history_, &checker_),
+        process_faults_(&cluster_, &script_.tables, &workers_, &model_, &checker_),
         injector_(&cluster_, plan_, [this](const Episode& episode) { return Strike(episode); }) {
     if (options.over_rdma) verbs_.emplace(&cluster_, options.seed);
     if (options.faults.test(static_cast<std::size_t>(FaultKind::kAimed)) && !options.over_rdma &&
@@ -157,6 +159,7 @@ class Run {
       coded_.Hear(heard, cluster_.world().Now());
       logs_.Hear(heard);
       checkpoints_.Hear(heard, cluster_.world().Now());
+      model_.Hear(heard, cluster_.world().Now());
       HearClocks(heard);
       meetings_.Hear(heard, cluster_.world().Now());
       if (const auto* const welcome = std::get_if<proto::Welcome>(&heard.message)) {
@@ -177,7 +180,7 @@ class Run {
     runtime::Random seeds(runtime::RandomAt(options_.seed, runtime::StableHash("readers"), 0));
     for (std::uint32_t number = 0; number < kReaders; ++number) {
       readers_.push_back(std::make_unique<SimReader>(number, &script_.tables, &cluster_, &history_,
-                                                     &checker_, seeds.Next()));
+                                                     &model_, &checker_, seeds.Next()));
     }
   }
 
@@ -246,6 +249,10 @@ class Run {
       runtime::Random own(
           runtime::RandomAt(options_.seed, runtime::StableHash("table changes"), 0));
       AddChanges(FaultKind::kChangeTable, window_, &own, &plan);
+    }
+    if (kinds.test(static_cast<std::size_t>(FaultKind::kPublish))) {
+      runtime::Random own(runtime::RandomAt(options_.seed, runtime::StableHash("publications"), 0));
+      if (own.Below(3) == 0) AddChanges(FaultKind::kPublish, window_, &own, &plan);
     }
     // Not if any dial may be lost at any time.
     if (kinds.test(static_cast<std::size_t>(FaultKind::kMoveScheduler)) && !options_.over_rdma) {
@@ -683,6 +690,7 @@ class Run {
       result.reader_reads += reader->reads();
     }
     result.checkpoints = checkpoints_.checked();
+    result.versions = model_.judged();
     result.codec_switches = coded_.switches();
     result.virtual_time = world.Now() - started_;
     if (result.violation.has_value()) result.tail = Tail();
@@ -738,6 +746,7 @@ class Run {
   Meetings meetings_{[this] { return injector_.cuts(); }, [this] { return SchedulerIsDead(); }};
   const RestoreChecker restores_;
   CheckpointChecker checkpoints_;
+  PublishedModel model_;
   ProcessFaults::Workers workers_;
   ProcessFaults process_faults_;
   StatusIsSo status_{&cluster_, &process_faults_, &script_.tables, &workers_};

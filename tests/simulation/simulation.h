@@ -44,6 +44,7 @@ struct SeedResult {
   std::uint64_t table_changes = 0;   // likewise, of tables' bounds
   std::uint64_t reader_visits = 0, reader_reads = 0;
   std::uint64_t handler_calls = 0;  // that were answered
+  std::uint64_t versions = 0;       // of the published model, that readers have applied
   absl::Duration virtual_time;
   van::verbs::FakeCounters verbs{};  // over rdma
 };

@@ -17,8 +17,7 @@ namespace {
 
 // How long the destruction of a worker waits for its pushes and for the scheduler.
 constexpr absl::Duration kCloseTimeout = absl::Seconds(5);
-// How much longer the end of the process does: the scheduler is told even if the servers took all
-// the time (Core::Leave).
+// How much longer the end of the process does, so that the scheduler is told (Core::Leave).
 constexpr absl::Duration kTellTimeout = absl::Seconds(1);
 
 absl::Status Left() { return absl::FailedPreconditionError("this worker has left its cluster"); }
@@ -34,8 +33,8 @@ std::vector<std::string> TextsOf(const TableChange& change) {
     texts.push_back(absl::StrCat("consistency=", change.consistency->ToString()));
   }
   if (change.nonfinite.has_value()) {
-    const bool counts = *change.nonfinite == NonFinite::kCount;
-    texts.push_back(absl::StrCat("nonfinite=", counts ? "count" : "refuse"));
+    texts.push_back(*change.nonfinite == NonFinite::kCount ? "nonfinite=count"
+                                                           : "nonfinite=refuse");
   }
   return texts;
 }
@@ -348,47 +347,51 @@ Ticket Session::Call(std::uint32_t server_rank, std::string handler, CallFrames 
   return Ticket(std::move(operation));
 }
 
+absl::StatusOr<std::string> Session::AskText(
+    absl::FunctionRef<void(Core&, SchedulerRequests::TextDone)> start) {
+  const absl::Time since = driver_->loop()->Now();
+  absl::StatusOr<std::string> text = Ask<std::string>(start);
+  CountWait(since);
+  return text;
+}
+
 absl::StatusOr<std::uint64_t> Session::SetCodec(absl::string_view table, absl::string_view codec,
                                                 std::optional<absl::Duration> timeout) {
-  const absl::Time start = driver_->loop()->Now();
-  const absl::StatusOr<std::string> json =
-      Ask<std::string>([&](Core& core, SchedulerRequests::TextDone done) {
-        core.SetCodec(std::string(table), std::string(codec),
-                      timeout.value_or(config_.request_timeout), std::move(done));
-      });
-  CountWait(start);
-  LEEWAY_RETURN_IF_ERROR(json.status());
-  return ClockOfSwitch(*json);
+  LEEWAY_ASSIGN_OR_RETURN(const std::string json, AskText([&](Core& core, auto done) {
+                            core.SetCodec(std::string(table), std::string(codec),
+                                          TimeoutOf(timeout), std::move(done));
+                          }));
+  return ClockOfSwitch(json);
 }
 
 absl::StatusOr<std::uint64_t> Session::ChangeTable(absl::string_view table,
                                                    const TableChange& change,
                                                    std::optional<absl::Duration> timeout) {
-  const absl::Time start = driver_->loop()->Now();
-  const absl::StatusOr<std::string> json =
-      Ask<std::string>([&](Core& core, SchedulerRequests::TextDone done) {
-        core.ChangeTable(std::string(table), TextsOf(change),
-                         timeout.value_or(config_.request_timeout), std::move(done));
-      });
-  CountWait(start);
-  LEEWAY_RETURN_IF_ERROR(json.status());
-  return ClockOfSwitch(*json);
+  LEEWAY_ASSIGN_OR_RETURN(const std::string json, AskText([&](Core& core, auto done) {
+                            core.ChangeTable(std::string(table), TextsOf(change),
+                                             TimeoutOf(timeout), std::move(done));
+                          }));
+  return ClockOfSwitch(json);
 }
 
 absl::StatusOr<std::string> Session::Checkpoint(absl::string_view directory,
                                                 std::optional<absl::Duration> timeout) {
-  const absl::Time start = driver_->loop()->Now();
-  const absl::StatusOr<SavedResiduals> residuals = Residuals();
-  LEEWAY_RETURN_IF_ERROR(residuals.status());
-  absl::StatusOr<std::string> path =
-      Ask<std::string>([&](Core& core, SchedulerRequests::TextDone done) {
-        core.Checkpoint(std::string(directory), timeout.value_or(config_.request_timeout),
-                        std::move(done));
-      });
-  CountWait(start);
-  if (!path.ok() || residuals->empty()) return path;
-  LEEWAY_RETURN_IF_ERROR(WriteResiduals(runtime::RealFileSystem(), *path, rank_, *residuals));
+  LEEWAY_ASSIGN_OR_RETURN(const SavedResiduals residuals, Residuals());
+  LEEWAY_ASSIGN_OR_RETURN(const std::string path, AskText([&](Core& core, auto done) {
+                            core.Checkpoint(std::string(directory), TimeoutOf(timeout),
+                                            std::move(done));
+                          }));
+  if (residuals.empty()) return path;
+  LEEWAY_RETURN_IF_ERROR(WriteResiduals(runtime::RealFileSystem(), path, rank_, residuals));
   return path;
+}
+
+absl::StatusOr<proto::Published> Session::WhenNewer(const std::string& model, std::uint64_t version,
+                                                    absl::Duration timeout) {
+  return Ask<proto::Published>([&](Core& core, PublishedModels::Done done) {
+    if (absl::Status usable = core.Usable(); !usable.ok()) return done(usable);
+    core.models().WhenNewer(model, version, timeout, std::move(done));
+  });
 }
 
 absl::StatusOr<SavedResiduals> Session::Residuals() {

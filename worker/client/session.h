@@ -80,6 +80,13 @@ class Session : public std::enable_shared_from_this<Session> {
                                             std::optional<absl::Duration> timeout);
   absl::StatusOr<std::string> Checkpoint(absl::string_view directory,
                                          std::optional<absl::Duration> timeout);
+  // Returns the number of the version.
+  absl::StatusOr<std::uint64_t> Publish(const std::string& model,
+                                        const std::vector<std::uint32_t>& tables,
+                                        std::optional<absl::Duration> timeout);
+  absl::StatusOr<std::string> DescribeModel(const std::string& model);
+  absl::StatusOr<proto::Published> WhenNewer(const std::string& model, std::uint64_t version,
+                                             absl::Duration timeout);
   absl::Status SaveResiduals(const std::string& directory);
   absl::Status LoadResiduals(const std::string& directory, std::optional<std::uint32_t> rank);
 
@@ -112,6 +119,12 @@ class Session : public std::enable_shared_from_this<Session> {
   template <class T>
   absl::StatusOr<T> Ask(
       absl::FunctionRef<void(Core&, absl::AnyInvocable<void(absl::StatusOr<T>)>)> start);
+  // Likewise the scheduler, by way of the core; counts the time.
+  absl::StatusOr<std::string> AskText(
+      absl::FunctionRef<void(Core&, SchedulerRequests::TextDone)> start);
+  absl::Duration TimeoutOf(std::optional<absl::Duration> timeout) const {
+    return timeout.value_or(config_.request_timeout);
+  }
   absl::Status AskStatus(absl::FunctionRef<void(Core&, Core::Done)> start);
   // Of Close.
   void LeaveAndEnd();

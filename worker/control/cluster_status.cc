@@ -99,6 +99,33 @@ absl::StatusOr<std::uint64_t> ClockOfSwitch(absl::string_view json) {
       "the table gets the codec, but the scheduler's answer does not say from which clock on");
 }
 
+absl::StatusOr<std::uint64_t> VersionOfModel(absl::string_view json) {
+  const Json answer = Parsed(json);
+  if (answer.is_object()) {
+    const auto version = answer.find("version");
+    if (version != answer.end() && version->is_number_unsigned()) {
+      return version->get<std::uint64_t>();
+    }
+  }
+  return absl::InternalError(
+      "a version is published, but the scheduler's answer does not say which");
+}
+
+absl::StatusOr<std::vector<std::string>> TablesOfModel(absl::string_view json) {
+  const Json answer = Parsed(json);
+  std::vector<std::string> names;
+  if (answer.is_object()) {
+    const auto tables = answer.find("tables");
+    if (tables != answer.end() && tables->is_array()) {
+      for (const Json& name : *tables) {
+        if (name.is_string()) names.push_back(name.get<std::string>());
+      }
+    }
+  }
+  if (!names.empty()) return names;
+  return absl::InternalError("the scheduler's answer does not say which tables the model has");
+}
+
 absl::StatusOr<std::string> CheckpointPath(absl::string_view json) {
   const Json answer = Parsed(json);
   if (answer.is_object()) {

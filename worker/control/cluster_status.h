@@ -3,6 +3,7 @@
 #define LEEWAY_WORKER_CONTROL_CLUSTER_STATUS_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -20,6 +21,11 @@ absl::StatusOr<std::string> CheckpointPath(absl::string_view json);
 // The clock from which on a change of a table holds, from the scheduler's answer to `codec` or
 // `table`.
 absl::StatusOr<std::uint64_t> ClockOfSwitch(absl::string_view json);
+
+// The number of a version of a model, from the scheduler's answer to `publish`, and the names of
+// its tables, from that to `model`.
+absl::StatusOr<std::uint64_t> VersionOfModel(absl::string_view json);
+absl::StatusOr<std::vector<std::string>> TablesOfModel(absl::string_view json);
 
 }  // namespace leeway::worker
 

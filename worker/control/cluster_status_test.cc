@@ -41,6 +41,12 @@ TEST(ClusterStatusTest, FindsThePathOfACheckpoint) {
   EXPECT_EQ(ClockOfSwitch(R"({"table": "w", "codec": "onebit", "clock": 12})").value(), 12u);
   EXPECT_FALSE(ClockOfSwitch(R"({"clock": -1})").ok());
   EXPECT_FALSE(ClockOfSwitch("[]").ok());
+  EXPECT_EQ(VersionOfModel(R"({"version": 3})").value(), 3u);
+  EXPECT_FALSE(VersionOfModel(R"({"version": "3"})").ok());
+  EXPECT_EQ(TablesOfModel(R"({"tables": ["w", "b"]})")->size(), 2u);
+  for (const char* const text : {"", "[]", R"({"tables": 3})", R"({"tables": []})"}) {
+    EXPECT_FALSE(TablesOfModel(text).ok()) << text;
+  }
   EXPECT_FALSE(CheckpointPath(R"({"path": 3})").ok());
 }
 

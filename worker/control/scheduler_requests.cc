@@ -1,8 +1,10 @@
 #include "worker/control/scheduler_requests.h"
 
 #include <algorithm>
+#include <span>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "runtime/base/format_duration.h"
 #include "runtime/loop/backoff.h"
 #include "worker/control/argument_checks.h"
@@ -116,6 +118,39 @@ void SchedulerRequests::Checkpoint(const std::string& directory, std::uint64_t c
         [done = std::move(done)](absl::StatusOr<std::string> json) mutable {
           done(json.ok() ? CheckpointPath(*json) : std::move(json));
         });
+}
+
+// The numbers of the tables go into as many arguments as they need.
+void SchedulerRequests::Publish(const std::string& model, const std::vector<std::uint32_t>& tables,
+                                std::uint64_t clock, absl::Duration timeout, TextDone done) {
+  constexpr std::size_t kTablesPerArgument = 300;
+  absl::Status status = CheckName("a model's name", model);
+  if (status.ok() && tables.empty()) {
+    status = absl::InvalidArgumentError(absl::StrCat("model '", model, "' has no tables"));
+  }
+  if (status.ok() && tables.size() > kTablesPerArgument * (proto::kArgumentsMax - 2)) {
+    status = absl::InvalidArgumentError(
+        absl::StrCat("model '", model, "' has ", tables.size(), " tables, may have ",
+                     kTablesPerArgument * (proto::kArgumentsMax - 2)));
+  }
+  if (status.ok()) status = CheckTimeout(timeout);
+  if (!status.ok()) return done(status);
+  std::vector<std::string> arguments = {model, absl::StrCat("at:", clock)};
+  for (std::size_t from = 0; from < tables.size(); from += kTablesPerArgument) {
+    const std::size_t size = std::min(kTablesPerArgument, tables.size() - from);
+    arguments.push_back(absl::StrJoin(std::span(tables).subspan(from, size), ","));
+  }
+  Admin(absl::StrCat("publishing model '", model, "'"), "publish", std::move(arguments), timeout,
+        std::move(done));
+}
+
+void SchedulerRequests::DescribeModel(const std::string& model, absl::Duration timeout,
+                                      TextDone done) {
+  absl::Status status = CheckName("a model's name", model);
+  if (status.ok()) status = CheckTimeout(timeout);
+  if (!status.ok()) return done(status);
+  Admin(absl::StrCat("subscribing to model '", model, "'"), "model", {model}, timeout,
+        std::move(done));
 }
 
 void SchedulerRequests::Status(absl::Duration timeout, TextDone done) {

@@ -50,6 +50,10 @@ class SchedulerRequests {
   // Of a worker at `clock`. `done` gets the folder once the checkpoint is complete.
   void Checkpoint(const std::string& directory, std::uint64_t clock, absl::Duration timeout,
                   TextDone done);
+  // Of a worker at `clock`.
+  void Publish(const std::string& model, const std::vector<std::uint32_t>& tables,
+               std::uint64_t clock, absl::Duration timeout, TextDone done);
+  void DescribeModel(const std::string& model, absl::Duration timeout, TextDone done);
   void Status(absl::Duration timeout, TextDone done);
 
   void OnTableReply(proto::TableReply reply);

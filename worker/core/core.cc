@@ -58,6 +58,7 @@ Core::Core(Setup setup)
       incarnation_(host_->Random()),
       poster_(std::make_shared<Poster>(loop_)),
       operations_(config_, loop_),
+      models_(loop_),
       connect_(loop_, [this] { ConnectDeadline(); }),
       leave_(loop_, [this] { LeaveWhenQuiet(); }) {}
 
@@ -238,6 +239,8 @@ void Core::OnSchedulerMessage(proto::AnyMessage message) {
     scheduler_requests_->OnTableReply(std::move(*table));
   } else if (auto* release = std::get_if<proto::BarrierRelease>(&message)) {
     scheduler_requests_->OnBarrierRelease(*release);
+  } else if (auto* published = std::get_if<proto::Published>(&message)) {
+    models_.On(std::move(*published));
   }
 }
 
@@ -356,6 +359,12 @@ void Core::Checkpoint(const std::string& directory, absl::Duration timeout,
   scheduler_requests_->Checkpoint(directory, clock(), timeout, std::move(done));
 }
 
+void Core::Publish(const std::string& model, const std::vector<std::uint32_t>& tables,
+                   absl::Duration timeout, SchedulerRequests::TextDone done) {
+  if (absl::Status may = MayDo("publishing a model"); !may.ok()) return done(may);
+  scheduler_requests_->Publish(model, tables, clock(), timeout, std::move(done));
+}
+
 SavedResiduals Core::Residuals() {
   return tables_ == nullptr ? SavedResiduals() : tables_->Residuals();
 }
@@ -425,6 +434,7 @@ void Core::Leave(absl::Duration timeout, Done done) {
   leave_by_ = loop_->Now() + timeout;
   const absl::Status left = absl::FailedPreconditionError("this worker has left its cluster");
   scheduler_requests_->Fail(left);
+  models_.Fail(left);
   calls_->Fail(left);
   LeaveWhenQuiet();
 }
@@ -465,6 +475,7 @@ void Core::End(const absl::Status& why) {
   connect_.Clear();
   leave_.Clear();
   if (scheduler_requests_ != nullptr) scheduler_requests_->Fail(why);
+  models_.Fail(why);
   if (calls_ != nullptr) calls_->Fail(why);
   if (ticker_ != nullptr) ticker_->Stop();
   if (meter_ != nullptr) meter_->Stop();

@@ -40,6 +40,7 @@
 #include "worker/core/tables.h"
 #include "worker/encoding/residual_file.h"
 #include "worker/links/servers.h"
+#include "worker/models/published_models.h"
 #include "worker/operations/operation.h"
 #include "worker/requests/requests.h"
 #include "worker/slicing/slice.h"
@@ -117,6 +118,17 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
   void Checkpoint(const std::string& directory, absl::Duration timeout,
                   SchedulerRequests::TextDone done);
 
+  // Publishes a version of the model, which has those tables. `done` with the scheduler's JSON.
+  void Publish(const std::string& model, const std::vector<std::uint32_t>& tables,
+               absl::Duration timeout, SchedulerRequests::TextDone done);
+  // What the scheduler says of a model: {"tables": [names]}.
+  void DescribeModel(const std::string& model, absl::Duration timeout,
+                     SchedulerRequests::TextDone done) {
+    if (absl::Status usable = Usable(); !usable.ok()) return done(usable);
+    scheduler_requests_->DescribeModel(model, timeout, std::move(done));
+  }
+  PublishedModels& models() { return models_; }
+
   // Tables::Residuals and TakeResiduals.
   SavedResiduals Residuals();
   absl::Status TakeResiduals(const SavedResiduals& saved);
@@ -177,6 +189,7 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
   std::shared_ptr<const proto::ClusterMap> map_;
 
   Operations operations_;
+  PublishedModels models_;
   bool connect_grace_ = false;  // the time to connect is up; an answer of the scheduler may come
   Done left_;
   absl::Time leave_by_;

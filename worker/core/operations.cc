@@ -170,6 +170,10 @@ absl::Status Operations::TakeAnswer(const Request& request, Operation* operation
   LEEWAY_RETURN_IF_ERROR(CheckAnswer(request, reply, payload));
   if (request.op == proto::Op::kCall) return operation->sink->Take(request.index, reply, payload);
   if (!proto::HasPull(request.op)) return absl::OkStatus();
+  if (request.piece.publication != 0) {
+    for (const runtime::Buffer& frame : payload) bytes_pulled_ += frame.size();
+    return operation->sink->Take(request.index, reply, payload);
+  }
   const absl::Status fresh = staleness_.Check(ConsistencyOf(request), request.clock, reply);
   if (!fresh.ok()) {
     runtime::LogError("table '", request.table->spec.name, "': ", fresh.message());

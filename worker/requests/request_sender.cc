@@ -151,7 +151,10 @@ proto::Request RequestSender::MessageFor(const Request& request, absl::Time now)
   message.elements = request.piece.elements;
   message.codec = request.piece.codec;
   const TableCoding* const coding = request.table->coding.get();
-  if (coding != nullptr && proto::HasPull(request.op)) {
+  message.publication = request.piece.publication;
+  if (message.publication != 0) {
+    message.have = request.piece.have;
+  } else if (coding != nullptr && proto::HasPull(request.op)) {
     message.have = coding->pulls.have(request.piece.block);
   }
   message.after = request.earlier == nullptr ? 0 : request.earlier->sequence;

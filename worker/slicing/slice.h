@@ -58,6 +58,8 @@ struct Piece {
   std::uint64_t reply_elements = 0;  // of the answer to a pull; unknown for ragged
   std::uint32_t codec = 0;           // of the values frame; 0: values as they are
   bool rows_wrapped = false;         // proto::Request::rows_wrapped
+  std::uint64_t publication = 0;     // pull: proto::Request::publication
+  std::uint64_t have = 0;            // of a publication: proto::Request::have
   absl::InlinedVector<runtime::Buffer, 3> payload = {};
   std::unique_ptr<Refundable> refundable = nullptr;  // of a push that has changed kept state
 };

@@ -112,8 +112,10 @@ std::uint64_t ThreadReplicas::NewestClock() const {
   return newest;
 }
 
-absl::StatusOr<std::uint32_t> ThreadReplicas::BeginCuts(const CutOrder& order,
-                                                        const ShardCut::Done& done) {
+// Values that are not on every replica may be lost with this server: nobody may be told of a cut or
+// a publication that has them.
+template <class Begin>
+absl::StatusOr<std::uint32_t> ThreadReplicas::BeginAtHeads(const Begin& begin) {
   std::uint32_t shards = 0;
   for (const auto& [id, replica] : replicas_) {
     if (!replica->is_head()) continue;
@@ -121,15 +123,32 @@ absl::StatusOr<std::uint32_t> ThreadReplicas::BeginCuts(const CutOrder& order,
       return absl::AbortedError(absl::StrCat("shard ", id, " is being handed over"));
     }
     ++shards;
-    // Values that are not on every replica may be lost with this server: no checkpoint may hold
-    // them.
-    auto committed = [replica = replica.get(), done](absl::StatusOr<FrozenShard> frozen) {
-      auto kept = std::make_shared<absl::StatusOr<FrozenShard>>(std::move(frozen));
-      replica->WhenCommitted([kept, done] { done(std::move(*kept)); });
-    };
-    LEEWAY_RETURN_IF_ERROR(replica->shard().BeginCut(order, std::move(committed)));
+    LEEWAY_RETURN_IF_ERROR(begin(replica.get()));
   }
   return shards;
+}
+
+absl::StatusOr<std::uint32_t> ThreadReplicas::BeginCuts(const CutOrder& order,
+                                                        const ShardCut::Done& done) {
+  return BeginAtHeads([&](Replica* replica) {
+    return replica->shard().BeginCut(order, [replica, done](absl::StatusOr<FrozenShard> frozen) {
+      auto kept = std::make_shared<absl::StatusOr<FrozenShard>>(std::move(frozen));
+      replica->WhenCommitted([kept, done] { done(std::move(*kept)); });
+    });
+  });
+}
+
+absl::StatusOr<std::uint32_t> ThreadReplicas::BeginPublications(const proto::Publish& publish,
+                                                                const Publications::Done& done) {
+  return BeginAtHeads([&](Replica* replica) {
+    return replica->shard().BeginPublication(publish, [replica, done](const absl::Status& made) {
+      replica->WhenCommitted([made, done] { done(made); });
+    });
+  });
+}
+
+void ThreadReplicas::KeepPublications(const std::set<std::uint64_t>& kept) {
+  for (const auto& [id, replica] : replicas_) replica->shard().KeepPublications(kept);
 }
 
 void ThreadReplicas::AbandonCuts(const absl::Status& why) {

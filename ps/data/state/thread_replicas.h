@@ -66,12 +66,20 @@ class ThreadReplicas {
   std::uint64_t NewestClock() const;
   absl::StatusOr<std::uint32_t> BeginCuts(const CutOrder& order, const ShardCut::Done& done);
   void AbandonCuts(const absl::Status& why);
+  // Has each shard that this thread heads frozen for the publication; `done` as for a cut. Returns
+  // how many those are.
+  absl::StatusOr<std::uint32_t> BeginPublications(const proto::Publish& publish,
+                                                  const Publications::Done& done);
+  void KeepPublications(const std::set<std::uint64_t>& kept);
   absl::Status Restore(const ShardContent& content);
 
   // DataThread::UnderWay.
   std::string UnderWay() const;
 
  private:
+  // Calls `begin` for each replica that is a head; how many those are.
+  template <class Begin>
+  absl::StatusOr<std::uint32_t> BeginAtHeads(const Begin& begin);
   void CallSoon(void (Replica::*call)(), std::uint32_t shard, std::set<std::uint32_t>* shards);
   void OnResendTimer();
 

@@ -129,6 +129,14 @@ LogEntry VersionEntry(const Table& table, std::uint64_t block, const VersionBy& 
   return entry;
 }
 
+LogEntry PublishEntry(const Table& table, std::uint64_t publication) {
+  LogEntry entry;
+  entry.header.kind = proto::LogEntryKind::kPublish;
+  entry.header.table = table.id();
+  entry.header.version = publication;
+  return entry;
+}
+
 LogEntry EffectEntry(const Inbound& update, std::uint32_t settings) {
   LogEntry entry = PushEntry(update);
   entry.header.kind = proto::LogEntryKind::kEffect;

@@ -18,6 +18,8 @@ LogEntry UpdateEntry(const Table& table, const AggregatedPush& aggregate, const 
 // A push that is held for clock `clock`.
 LogEntry HeldEntry(const Table& table, std::uint64_t clock, const Contribution& contribution);
 // A version of a dense block is made for workers.
+// The table is frozen for that publication.
+LogEntry PublishEntry(const Table& table, std::uint64_t publication);
 LogEntry VersionEntry(const Table& table, std::uint64_t block, const VersionBy& by);
 // What is collected for a target was applied, in clock `clock`, by those settings; `mean_of` 0:
 // nothing was, and the table's clocks up to `clock` have closed.

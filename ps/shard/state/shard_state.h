@@ -22,6 +22,7 @@
 #include "ps/replication/log/log_entry.h"
 #include "ps/replication/log/shard_effects.h"
 #include "ps/shard/state/client_sessions.h"
+#include "ps/shard/state/published_tables.h"
 #include "ps/shard/state/shard_context.h"
 #include "ps/shard/state/shard_stores.h"
 
@@ -75,6 +76,7 @@ struct ShardState {
   AnswerSink* const answers;
 
   ShardStores stores;
+  PublishedTables published;
   WorkerClocks clocks;
   ClientSessions sessions;                           // what waits in them is the head's alone
   std::uint64_t closed;                              // clocks below it have closed, for good

@@ -11,10 +11,12 @@ namespace leeway::ps {
 
 ShardStore* ShardStores::Of(const Table& table) {
   std::unique_ptr<ShardStore>& store = stores_[table.id()];
-  if (store == nullptr) {
-    store = NewShardStore(table.spec(), ContextFor(table.id()), table.updater());
-  }
+  if (store == nullptr) store = NewStoreFor(table);
   return store.get();
+}
+
+std::unique_ptr<ShardStore> ShardStores::NewStoreFor(const Table& table) const {
+  return NewShardStore(table.spec(), ContextFor(table.id()), table.updater());
 }
 
 StoreContext ShardStores::ContextFor(std::uint32_t table) const {

@@ -27,6 +27,8 @@ class ShardStores {
   // From now on updated by those settings.
   ShardStore* Of(const Table& table, const PreparedTableSettings& settings);
   const ByTable& all() const { return stores_; }
+  // One more for the table, without content.
+  std::unique_ptr<ShardStore> NewStoreFor(const Table& table) const;
 
   // Of a table whose pushes are collected (Consistency::collects). Where anything is collected
   // there is a store, too: who goes through the stores finds all.

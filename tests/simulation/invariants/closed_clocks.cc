@@ -147,6 +147,7 @@ void ClosedClocks::Commit(std::uint32_t id) {
 void ClosedClocks::OnRequest(const proto::Request& request) {
   epoch_ = std::max(epoch_, request.epoch);
   if (!proto::HasPull(request.op) || !bsp_.contains(request.table)) return;
+  if (request.publication != 0) return;  // published_model.h knows what such a pull may see
   const proto::RequestId& id = request.id;
   asked_.try_emplace({id.worker, id.incarnation, id.shard, id.sequence}, ClosedIn(id.shard));
 }

@@ -1,0 +1,64 @@
+// A reader's copy of a published model: the values of its tables, all of one version, and what has
+// been fetched of another one, apart from them until it is applied.
+//
+// Fetching ends on the core's loop (the sinks of the pulls), all else is the user's thread; a sink
+// that is late writes into memory of its own.
+#ifndef LEEWAY_WORKER_MODELS_MODEL_COPY_H_
+#define LEEWAY_WORKER_MODELS_MODEL_COPY_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "proto/messages/messages.h"
+#include "runtime/memory/buffer.h"
+#include "worker/slicing/slice.h"
+#include "worker/slicing/table_info.h"
+
+namespace leeway::worker {
+
+class ModelCopy {
+ public:
+  // What one pull of a table has brought.
+  struct Fetched {
+    struct Block {
+      runtime::Buffer whole;  // empty: what there is holds
+    };
+    std::vector<Block> blocks;
+    std::uint64_t bytes_received = 0;
+  };
+
+  // Dense tables, which are open.
+  explicit ModelCopy(std::vector<std::shared_ptr<const TableInfo>> tables);
+
+  std::size_t size() const { return tables_.size(); }
+  const TableInfo& table(std::size_t i) const { return *tables_[i]; }
+  std::span<const std::byte> values(std::size_t i) const { return values_[i]; }
+  // The version that values() are of; 0: of none yet.
+  const proto::PublishedVersion& version() const { return version_; }
+
+  // The pulls that fetch a version, one for each table. Those of an earlier call count no more.
+  std::vector<Sliced> Fetch(const proto::PublishedVersion& version);
+  // All of them have succeeded: values() become those that were fetched, in one pass.
+  void Apply();
+
+  // Of all fetches.
+  std::uint64_t bytes_received() const { return bytes_received_; }
+
+ private:
+  const std::vector<std::shared_ptr<const TableInfo>> tables_;
+  std::vector<std::vector<std::byte>> values_;
+  proto::PublishedVersion version_;
+  proto::PublishedVersion fetched_version_;
+  std::vector<std::shared_ptr<Fetched>> fetched_;
+  std::uint64_t bytes_received_ = 0;
+};
+
+}  // namespace leeway::worker
+
+#endif  // LEEWAY_WORKER_MODELS_MODEL_COPY_H_
