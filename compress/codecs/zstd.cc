@@ -16,59 +16,27 @@
 // Limits: which bytes a message has depends on the version of the library that writes it; all
 // versions read it. Each thread that encodes or decodes keeps Zstandard's working memory (some
 // 100 KiB at level 1, some MiB at high ones).
-#include <zstd.h>
-
 #include <algorithm>
 #include <cstring>
-#include <new>
+#include <memory>
 
 #include "compress/codecs/builtin.h"
 #include "compress/common/byte_io.h"
 #include "compress/common/float_codec.h"
 #include "compress/common/options.h"
+#include "compress/common/planes.h"
+#include "compress/common/zstd_frames.h"
 #include "compress/kernels/kernels.h"
 #include "runtime/base/status_macros.h"
-#include "runtime/memory/thread_object.h"
 
 namespace leeway::compress {
 namespace {
 
 constexpr std::uint64_t kBlockElements = 131072;
 constexpr std::size_t kSizeBytes = sizeof(std::uint32_t);
-constexpr std::size_t kPlanesMax = 8;
-
-// A context of the library. std::bad_alloc without memory.
-template <class Context, Context* (*kCreate)(), std::size_t (*kFree)(Context*)>
-class Owned {
- public:
-  Owned() : context_(kCreate()) {
-    if (context_ == nullptr) throw std::bad_alloc();
-  }
-  Owned(const Owned&) = delete;
-  Owned& operator=(const Owned&) = delete;
-  ~Owned() { kFree(context_); }
-  Context* get() const { return context_; }
-
- private:
-  Context* const context_;
-};
-using Compressor = runtime::ThreadObject<Owned<ZSTD_CCtx, ZSTD_createCCtx, ZSTD_freeCCtx>>;
-using Decompressor = runtime::ThreadObject<Owned<ZSTD_DCtx, ZSTD_createDCtx, ZSTD_freeDCtx>>;
 
 std::size_t PlaneBytesMax(const CodecShape& shape) {
   return static_cast<std::size_t>(std::min(shape.elements, kBlockElements));
-}
-
-void Split(const std::byte* from, std::size_t size, std::size_t planes, std::byte* to) {
-  const ShuffleKernels& kernels = ChosenKernels().shuffle;
-  const auto split = planes == 2 ? kernels.split2 : planes == 4 ? kernels.split4 : kernels.split8;
-  split(from, size, to);
-}
-
-void Join(const std::byte* const* from, std::size_t size, std::size_t planes, std::byte* to) {
-  const ShuffleKernels& kernels = ChosenKernels().shuffle;
-  const auto join = planes == 2 ? kernels.join2 : planes == 4 ? kernels.join4 : kernels.join8;
-  join(from, size, to);
 }
 
 class Zstd final : public Codec {
@@ -92,7 +60,7 @@ class Zstd final : public Codec {
     ByteWriter writer(out);
     for (std::uint64_t i = 0; i < shape.elements; i += kBlockElements) {
       const auto size = static_cast<std::size_t>(std::min(kBlockElements, shape.elements - i));
-      Split(from + i * width, size, width, split.get());
+      SplitPlanes(from + i * width, size, width, split.get());
       for (std::size_t p = 0; p < width; ++p) WritePlane(split.get() + p * size, size, &writer);
     }
     return writer.size();
@@ -115,7 +83,7 @@ class Zstd final : public Codec {
     auto* const to = static_cast<std::byte*>(values);
     return ReadBlocks(encoded, shape,
                       [&](std::uint64_t begin, std::size_t size, const std::byte* const* planes) {
-                        Join(planes, size, width, to + begin * width);
+                        JoinPlanes(planes, size, width, to + begin * width);
                       });
   }
 
@@ -131,12 +99,10 @@ class Zstd final : public Codec {
   void WritePlane(const std::byte* plane, std::size_t size, ByteWriter* writer) const {
     std::byte* const size_at = writer->Skip(kSizeBytes);
     std::byte* const to = writer->Skip(0);
-    // With less room than the plane itself: a plane that does not shrink is an error.
-    const std::size_t bytes =
-        ZSTD_compressCCtx(Compressor()->get(), to, size - 1, plane, size, level_);
-    const bool shorter = ZSTD_isError(bytes) == 0;
-    const auto written = static_cast<std::uint32_t>(shorter ? bytes : size);
-    if (!shorter) std::memcpy(to, plane, size);
+    // With less room than the plane itself: one that does not shrink does not fit.
+    const std::size_t bytes = WriteZstdFrame({plane, size}, level_, {to, size - 1});
+    const auto written = static_cast<std::uint32_t>(bytes > 0 ? bytes : size);
+    if (bytes == 0) std::memcpy(to, plane, size);
     std::memcpy(size_at, &written, kSizeBytes);
     writer->Skip(written);
   }
@@ -165,25 +131,13 @@ class Zstd final : public Codec {
         if (unpacked == nullptr) {
           unpacked = std::make_unique_for_overwrite<std::byte[]>(PlaneBytesMax(shape) * width);
         }
-        LEEWAY_RETURN_IF_ERROR(Unpack({plane, bytes}, {unpacked.get() + p * size, size}));
+        LEEWAY_RETURN_IF_ERROR(
+            ReadZstdFrame("zstd", {plane, bytes}, {unpacked.get() + p * size, size}));
         planes[p] = unpacked.get() + p * size;
       }
       use(i, size, planes);
     }
     if (reader.left() > 0) return Malformed("zstd", reader.left(), " bytes too many");
-    return absl::OkStatus();
-  }
-
-  static absl::Status Unpack(std::span<const std::byte> frame, std::span<std::byte> to) {
-    // Exactly one frame of that size: Zstandard itself would accept several, and empty ones.
-    if (ZSTD_getFrameContentSize(frame.data(), frame.size()) != to.size() ||
-        ZSTD_findFrameCompressedSize(frame.data(), frame.size()) != frame.size()) {
-      return Malformed("zstd", "no frame of ", to.size(), " bytes");
-    }
-    const std::size_t bytes = ZSTD_decompressDCtx(Decompressor()->get(), to.data(), to.size(),
-                                                  frame.data(), frame.size());
-    if (ZSTD_isError(bytes) != 0) return Malformed("zstd", ZSTD_getErrorName(bytes));
-    if (bytes != to.size()) return Malformed("zstd", "a frame of ", bytes, " bytes");
     return absl::OkStatus();
   }
 
