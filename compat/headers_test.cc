@@ -1,6 +1,8 @@
 // The parts of the headers that need no cluster.
+#include <future>
 #include <memory>
 #include <sstream>
+#include <thread>
 #include <vector>
 
 #include "compat/core/array_pool.h"
@@ -8,6 +10,7 @@
 #include "compat/ps/ps.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "runtime/loop/real_loop.h"
 
 namespace ps {
 namespace {
@@ -93,22 +96,52 @@ TEST(ArrayPool, GivesMemoryAgain) {
 }
 
 TEST(Turns, TakesMessagesInOrderAndWhenTheyMayCome) {
-  leeway::compat::Turns turns;
+  const auto turns = std::make_shared<Turns>();
   std::vector<int> order;
-  using leeway::compat::MessageKind;
-  turns.Add(MessageKind::kKeyValues, [&] { order.push_back(1); });
-  turns.Add(MessageKind::kSimple, [&] { order.push_back(2); });
-  turns.Open(MessageKind::kSimple);
+  turns->Add(MessageKind::kKeyValues, [&] { order.push_back(1); });
+  turns->Add(MessageKind::kSimple, [&] { order.push_back(2); });
+  turns->Open(MessageKind::kSimple);
   EXPECT_THAT(order, ElementsAre(2));
-  turns.Open(MessageKind::kKeyValues);
-  turns.Add(MessageKind::kSimple, [&] {
-    turns.Add(MessageKind::kSimple, [&] { order.push_back(4); });
+  turns->Open(MessageKind::kKeyValues);
+  turns->Add(MessageKind::kSimple, [&] {
+    turns->Add(MessageKind::kSimple, [&] { order.push_back(4); });
+using leeway::compat::MessageKind;
+using leeway::compat::Turns;
+
     order.push_back(3);
   });
-  turns.Close();
-  turns.Add(MessageKind::kSimple, [&] { order.push_back(5); });
+  turns->Close();
+  turns->Add(MessageKind::kSimple, [&] { order.push_back(5); });
   EXPECT_THAT(order, ElementsAre(2, 1, 3, 4));
 }
 
 }  // namespace
 }  // namespace ps
+TEST(Turns, RunMessagesThatHaveAHomeThereAlone) {
+  const std::unique_ptr<leeway::runtime::Host> host = leeway::runtime::NewRealHost();
+  const std::unique_ptr<leeway::runtime::LoopRunner> runner = host->Spawn("home");
+  leeway::runtime::Loop* const loop = runner->loop();
+  const auto turns = std::make_shared<Turns>();
+  std::promise<std::thread::id> ran[2];
+  const auto bring = [&](int message) {  // from its home
+    std::promise<std::thread::id> brought;
+    loop->Post([&] {
+      const std::thread::id home = std::this_thread::get_id();
+      turns->Add(MessageKind::kKeyValues,
+                 [&ran, message] { ran[message].set_value(std::this_thread::get_id()); },
+                 {home, [loop](Turns::Task task) { loop->Post(std::move(task)); }});
+      brought.set_value(home);
+    });
+    return brought.get_future().get();
+  };
+  const std::thread::id home = bring(0);
+  turns->Open(MessageKind::kKeyValues);
+  EXPECT_EQ(ran[0].get_future().get(), home) << "the thread that opens runs what has waited";
+  std::promise<void> idle;  // the home has ended its turn
+  loop->Post([&] { idle.set_value(); });
+  idle.get_future().wait();
+  turns->Open(MessageKind::kSimple);
+  turns->Add(MessageKind::kSimple, [&] { bring(1); });
+  EXPECT_EQ(ran[1].get_future().get(), home) << "a thread runs what has come meanwhile";
+}
+

@@ -96,7 +96,7 @@ Customer::Customer(int app_id, int customer_id, OnMessage on_message)
 
 Customer::~Customer() {
   Process::Get().Remove(this);
-  state_->turns.Close();
+  state_->turns->Close();
 }
 
 int Customer::app_id() const { return state_->app_id; }
@@ -106,7 +106,7 @@ int Customer::NewRequest(int recver) {
   return state_->Begin(static_cast<int>(Postoffice::Get()->GetNodeIDs(recver).size()));
 }
 void Customer::WaitRequest(int timestamp) {
-  state_->turns.Open(leeway::compat::MessageKind::kSimple);
+  state_->turns->Open(leeway::compat::MessageKind::kSimple);
   state_->Wait(timestamp);
 }
 int Customer::NumResponse(int timestamp) { return state_->Answers(timestamp); }

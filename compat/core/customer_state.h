@@ -31,7 +31,7 @@ class CustomerState : public std::enable_shared_from_this<CustomerState> {
 
   const int app_id, customer_id;
   const Customer::OnMessage on_message;
-  leeway::compat::Turns turns;
+  const std::shared_ptr<leeway::compat::Turns> turns = std::make_shared<leeway::compat::Turns>();
 
   // ---- requests of this customer ----
 

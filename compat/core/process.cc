@@ -342,19 +342,22 @@ void Process::Leave() {
 
 // ---- customers and their messages ----
 
+// What has waited for the customer goes to it under the lock, before anything newer; nothing of it
+// runs here, because the customer's turns are not open yet.
 void Process::Add(::ps::Customer* customer) {
-  std::vector<Mail> early;
-  {
-    const std::lock_guard lock(mutex_);
-    const std::pair<int, int> id{customer->app_id(), customer->customer_id()};
-    if (!customers_.emplace(id, customer).second) {
-      Fail(absl::StrCat("customer ", id.second, " of application ", id.first,
-                        " exists already in this process"));
-    }
-    early.swap(early_);
+  const std::lock_guard lock(mutex_);
+  const std::pair<int, int> id{customer->app_id(), customer->customer_id()};
+  if (!customers_.emplace(id, customer).second) {
+    Fail(absl::StrCat("customer ", id.second, " of application ", id.first,
+                      " exists already in this process"));
   }
-  for (Mail& mail : early) {
-    Deliver(mail.app_id, mail.customer_id, mail.kind, std::move(mail.deliver));
+  for (Mail& mail : std::exchange(early_, {})) {
+    const CustomerPointer state = FindLocked(mail.app_id, mail.customer_id);
+    if (state == nullptr) {
+      early_.push_back(std::move(mail));
+    } else {
+      GiveTo(state, mail.kind, std::move(mail.deliver), std::move(mail.home));
+    }
   }
 }
 
@@ -383,7 +386,7 @@ void Process::OpenAll() {
       states.push_back(customer->state()->shared_from_this());
     }
   }
-  for (const CustomerPointer& state : states) state->turns.Open(MessageKind::kSimple);
+  for (const CustomerPointer& state : states) state->turns->Open(MessageKind::kSimple);
 }
 
 // Under the lock.
@@ -397,17 +400,24 @@ Process::CustomerPointer Process::FindLocked(int app_id, int customer_id) {
   return found->second->state()->shared_from_this();
 }
 
-void Process::Deliver(int app_id, int customer_id, MessageKind kind, Delivery deliver) {
+void Process::GiveTo(const CustomerPointer& state, MessageKind kind, Delivery deliver,
+                     Turns::Home home) {
+  state->turns->Add(
+      kind, [state, deliver = std::move(deliver)]() mutable { deliver(state); }, std::move(home));
+}
+
+void Process::Deliver(int app_id, int customer_id, MessageKind kind, Delivery deliver,
+                      Turns::Home home) {
   CustomerPointer state;
   {
     const std::lock_guard lock(mutex_);
     state = FindLocked(app_id, customer_id);
     if (state == nullptr) {
-      early_.push_back({app_id, customer_id, kind, std::move(deliver)});
+      early_.push_back({app_id, customer_id, kind, std::move(deliver), std::move(home)});
       return;
     }
   }
-  state->turns.Add(kind, [state, deliver = std::move(deliver)]() mutable { deliver(state); });
+  GiveTo(state, kind, std::move(deliver), std::move(home));
 }
 
 // ---- messages by way of the desk ----

@@ -66,14 +66,16 @@ class Process {
   using CustomerPointer = std::shared_ptr<::ps::internal::CustomerState>;
   using Delivery = absl::AnyInvocable<void(const CustomerPointer&)>;
   // Runs `deliver` when it is the customer's turn, once there is one. In servers and the scheduler
-  // any customer of the application is meant.
-  void Deliver(int app_id, int customer_id, MessageKind kind, Delivery deliver);
+  // any customer of the application is meant. `home`: the thread that has to run it, if any.
+  void Deliver(int app_id, int customer_id, MessageKind kind, Delivery deliver,
+               Turns::Home home = {});
 
  private:
   struct Mail {
     int app_id, customer_id;
     MessageKind kind;
     Delivery deliver;
+    Turns::Home home;
   };
 
   Process() = default;
@@ -88,6 +90,8 @@ class Process {
   void ReceiveFor(int node, std::uint64_t taken);
   std::uint64_t TakeMail(const std::string& json);
   CustomerPointer FindLocked(int app_id, int customer_id);
+  static void GiveTo(const CustomerPointer& state, MessageKind kind, Delivery deliver,
+                     Turns::Home home);
 
   std::mutex mutex_;
   std::condition_variable changed_;

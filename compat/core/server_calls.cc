@@ -3,6 +3,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,6 +15,7 @@
 #include "compat/core/settings.h"
 #include "compat/ps/kv_app.h"
 #include "leeway/server.h"
+#include "ps/data/calls/calls.h"
 #include "runtime/log/log.h"
 
 namespace leeway::compat {
@@ -56,7 +58,7 @@ void HandleSimple(const Process::CustomerPointer& state, const CallHead& head, s
   state->on_message(message);
 }
 
-// On a data thread.
+// On a data thread, which also runs the handlers of keys and values that have to wait.
 void Handle(const HandlerContext& context, CallFrames frames, Responder responder) {
   std::optional<CallHead> head = HeadOf(frames);
   const bool sound =
@@ -81,9 +83,12 @@ void Handle(const HandlerContext& context, CallFrames frames, Responder responde
           case CallKind::kKeyValues:
             return HandleKeyValues(state, head, ArraysOf(head, frames), std::move(responder));
         }
-      });
+      },
+      std::move(home));
 }
 
+  Turns::Home home;
+  if (!simple) home = {std::this_thread::get_id(), leeway::ps::DataThreadOfHandler()};
 }  // namespace
 
 void RegisterServerHandler() {
@@ -105,8 +110,8 @@ void SetKVHandler(Customer* customer, KVHandler handler, ValueType table) {
   CustomerState& state = *customer->state();
   state.kv_handler = std::move(handler);
   state.table_type = leeway::compat::UsesTables() ? table : kNoTable;
-  state.turns.Open(MessageKind::kSimple);
-  state.turns.Open(MessageKind::kKeyValues);
+  state.turns->Open(MessageKind::kSimple);
+  state.turns->Open(MessageKind::kKeyValues);
 }
 
 void Respond(Customer* customer, const KVHead& to, KVArrays arrays) {

@@ -1,13 +1,15 @@
 // Turns runs the handlers of one application one at a time, in the order in which their messages
-// came, on the threads that bring them.
+// came.
 //
-// Any thread. A message that comes while a handler runs is dealt with by the thread that runs it.
-// Messages of a kind that the program has no handler for yet wait until Open.
+// Any thread. A message is dealt with by the thread that brings it, or, if a handler runs just
+// then, by the thread that runs that one; a message that has a home by its home alone. Messages of
+// a kind that the program has no handler for yet wait until Open.
 #ifndef LEEWAY_COMPAT_CORE_TURNS_H_
 #define LEEWAY_COMPAT_CORE_TURNS_H_
 
 #include <condition_variable>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -18,14 +20,20 @@ namespace leeway::compat {
 
 enum class MessageKind { kSimple = 0, kKeyValues = 1 };
 
-class Turns {
+class Turns : public std::enable_shared_from_this<Turns> {
  public:
   using Task = absl::AnyInvocable<void()>;
+  // A thread, and the way to it. Tasks that are given to it are short, and may be dropped once the
+  // thread has ended.
+  struct Home {
+    std::thread::id thread;
+    absl::AnyInvocable<void(Task) const> post;  // null: any thread will do
+  };
 
-  void Add(MessageKind kind, Task task) {
+  void Add(MessageKind kind, Task task, Home home = {}) {
     std::unique_lock lock(mutex_);
     if (closed_) return;
-    waiting_.emplace_back(kind, std::move(task));
+    waiting_.push_back({kind, std::move(task), std::move(home)});
     RunWaiting(lock);
   }
   void Open(MessageKind kind) {
@@ -37,19 +45,32 @@ class Turns {
   void Close() {
     std::unique_lock lock(mutex_);
     closed_ = true;
-    std::deque<std::pair<MessageKind, Task>> dropped;
+    std::deque<Message> dropped;
     dropped.swap(waiting_);
     idle_.wait(lock, [this] { return !running_ || runner_ == std::this_thread::get_id(); });
     lock.unlock();  // what is dropped may answer its sender
   }
 
  private:
+  struct Message {
+    MessageKind kind;
+    Task task;
+    Home home;
+  };
+
   void RunWaiting(std::unique_lock<std::mutex>& lock) {
     if (running_) return;
     running_ = true;
     runner_ = std::this_thread::get_id();
     for (auto next = Next(); next != waiting_.end(); next = Next()) {
-      Task task = std::move(next->second);
+      if (next->home.post != nullptr && next->home.thread != runner_) {
+        next->home.post([self = weak_from_this()] {
+          const std::shared_ptr<Turns> turns = self.lock();
+          if (turns != nullptr) turns->RunAtHome();
+        });
+        break;
+      }
+      Task task = std::move(next->task);
       waiting_.erase(next);
       lock.unlock();
       task();
@@ -59,15 +80,19 @@ class Turns {
     running_ = false;
     idle_.notify_all();
   }
-  std::deque<std::pair<MessageKind, Task>>::iterator Next() {
+  void RunAtHome() {
+    std::unique_lock lock(mutex_);
+    RunWaiting(lock);
+  }
+  std::deque<Message>::iterator Next() {
     auto next = waiting_.begin();
-    while (next != waiting_.end() && !open_[static_cast<int>(next->first)]) ++next;
+    while (next != waiting_.end() && !open_[static_cast<int>(next->kind)]) ++next;
     return next;
   }
 
   std::mutex mutex_;
   std::condition_variable idle_;
-  std::deque<std::pair<MessageKind, Task>> waiting_;
+  std::deque<Message> waiting_;
   bool open_[2] = {false, false};
   bool running_ = false;
   std::thread::id runner_;

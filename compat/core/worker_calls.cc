@@ -391,11 +391,11 @@ Ticket CallSimple(const State& state, Session& session, const SimpleMessage& mes
         response.sender = to;
         response.timestamp = timestamp;
         response.customer_id = state->customer_id;
-        state->turns.Add(leeway::compat::MessageKind::kSimple,
-                         [state, response = std::move(response)] {
-                           state->on_message(response);
-                           state->CountAnswer(response.timestamp);
-                         });
+        state->turns->Add(leeway::compat::MessageKind::kSimple,
+                          [state, response = std::move(response)] {
+                            state->on_message(response);
+                            state->CountAnswer(response.timestamp);
+                          });
       },
       Patiently());
 }
@@ -440,7 +440,7 @@ void RespondSimple(Customer* customer, const SimpleMessage& to, const std::strin
 }
 
 void BeReady(Customer* customer) {
-  customer->state()->turns.Open(leeway::compat::MessageKind::kSimple);
+  customer->state()->turns->Open(leeway::compat::MessageKind::kSimple);
 }
 
 }  // namespace ps::internal

@@ -328,6 +328,11 @@ void Handler() {
     kv.Wait(kv.Pull({}, &nothing));
     kv.Wait(kv.Push({}, {}));
   }
+  if (ps::IsScheduler()) {
+    // Messages, which other threads of a server bring, come between the requests.
+    ps::SimpleApp app(0, 0);
+    for (int i = 0; i < 200; ++i) app.Wait(app.Request(i, "", ps::kServerGroup));
+  }
   ps::Finalize(0, true);
 }
 

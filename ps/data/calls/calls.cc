@@ -38,6 +38,18 @@ class CallAnswers : public std::enable_shared_from_this<CallAnswers> {
     });
   }
 
+  // Any thread.
+  void Run(runtime::Task task) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (loop_ == nullptr) return;
+    loop_->Post([self = shared_from_this(), task = std::move(task)]() mutable {
+      if (self->loop_ == nullptr) return;
+      const Calls* const outer = std::exchange(in_handler, self->calls_);
+      std::move(task)();
+      in_handler = outer;
+    });
+  }
+
   // On the loop, or once it stands still: later answers go nowhere.
   void Close() {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -127,6 +139,10 @@ void Calls::Send(const Open& call, absl::StatusOr<CallFrames> answer) {
                                                state_->server_rank, ": ", sent.message()))
           : sent;
   state_->connections.Send(call.peer, reply, {runtime::Buffer()}).IgnoreError();
+}
+
+TaskPoster DataThreadOfHandler() {
+  return [answers = in_handler->answers_](runtime::Task task) { answers->Run(std::move(task)); };
 }
 
 }  // namespace ps

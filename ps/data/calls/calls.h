@@ -12,18 +12,27 @@
 #include <memory>
 #include <string>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "leeway/call.h"
 #include "leeway/server.h"
 #include "proto/messages/messages.h"
 #include "ps/data/state/thread_state.h"
+#include "runtime/loop/loop.h"
 #include "van/van.h"
 
 namespace leeway::ps {
 
 // Of one data thread.
 inline constexpr std::size_t kOpenCallsMax = 65536;
+
+// Runs a task later on a data thread, after those that were given before. Any thread. Answers that
+// the task gives leave at once. Once the data thread has ended, the task is destroyed instead; it
+// must not own a Responder.
+using TaskPoster = absl::AnyInvocable<void(runtime::Task) const>;
+// That of the data thread that runs this handler. Within a handler alone.
+TaskPoster DataThreadOfHandler();
 
 class Calls {
  public:
@@ -40,6 +49,7 @@ class Calls {
 
  private:
   friend class CallAnswers;
+  friend TaskPoster DataThreadOfHandler();
   // A call whose handler has it.
   struct Open {
     van::PeerId peer = 0;
