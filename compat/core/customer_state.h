@@ -45,8 +45,9 @@ class CustomerState : public std::enable_shared_from_this<CustomerState> {
               std::vector<leeway::Ticket> tickets);
   void Wait(int timestamp);
 
-  // Callbacks of a KVWorker run one at a time.
-  std::mutex callbacks;
+  // Callbacks of a KVWorker run one at a time. That of a request of no keys runs within the
+  // request, which a callback may make.
+  std::recursive_mutex callbacks;
 
   // ---- of a worker: what stands behind the servers ----
 

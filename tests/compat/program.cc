@@ -99,6 +99,13 @@ void CheckLens(ps::KVWorker<double>* kv, int rank) {
   CHECK_EQ(outs.back(), 18);
 }
 
+// A request of no keys is done within its call: its callback runs there, within another one too.
+void CheckCallbacksOfNoKeys(ps::KVWorker<float>* kv, const std::vector<Key>& keys) {
+  int runs = 0;
+  kv->Wait(kv->Push(keys, {0}, {}, 0, [&] { kv->Push({}, {}, {}, 0, [&] { ++runs; }); }));
+  CHECK_EQ(runs, 1);
+}
+
 void CheckCallbacks(ps::KVWorker<float>* kv, int rank) {
   const std::vector<Key> keys = {Key(rank) + 5000};
   std::mutex mutex;
@@ -122,6 +129,7 @@ void CheckCallbacks(ps::KVWorker<float>* kv, int rank) {
       keys, &values, nullptr, 0, [&] { ran = true; }, 5));
   CHECK(ran) << "Wait returned before the callback";
   CHECK_EQ(values[0], 4);
+  CheckCallbacksOfNoKeys(kv, keys);
 }
 
 void CheckThreads(int rank) {
@@ -322,6 +330,7 @@ void Handler() {
     ps::KVWorker<float> kv(0, 0);
     CheckHandler(&kv, ps::MyRank(), kNow);
     CheckHandler(&kv, ps::MyRank(), kLater);
+    CheckCallbacksOfNoKeys(&kv, {ps::Key(900 + ps::MyRank())});
     CheckSlicer();
     CheckLargeArrays(&kv, ps::MyRank());
     std::vector<float> nothing;
