@@ -50,6 +50,7 @@ void Desk::OnMap(const proto::ClusterMap& map) {
     if (worker.state == proto::WorkerState::kLeft) left_.insert(WorkerNode(worker.rank));
   }
   FinishBarriers();
+  TellOfTheGone();
 }
 
 // ---- barriers ----
@@ -68,7 +69,7 @@ void Desk::Enter(const Arguments& arguments, const Answer& answer) {
 bool Desk::IsFull(int group, const Barrier& barrier) const {
   const std::vector<int> nodes = NodesOf(group, servers_, workers_);
   return !barrier.entered.empty() && std::all_of(nodes.begin(), nodes.end(), [&](int node) {
-    return barrier.entered.contains(node) || dead_.contains(node) || left_.contains(node);
+    return barrier.entered.contains(node) || IsGone(node);
   });
 }
 
@@ -89,7 +90,7 @@ void Desk::Send(const Arguments& arguments, const Answer& answer) {
   if (!ReadNode(arguments, 0, &to) || NodesOf(to, servers_, workers_).size() != 1) {
     return answer(WrongArguments());
   }
-  if (dead_.contains(to) || left_.contains(to)) {
+  if (IsGone(to)) {
     return answer(absl::UnavailableError(absl::StrCat("node ", to, " is gone")));
   }
   Mailbox& mailbox = mail_[to];
@@ -100,8 +101,47 @@ void Desk::Send(const Arguments& arguments, const Answer& answer) {
   }
   mailbox.messages.push_back(arguments);
   mailbox.bytes += bytes;
+  NoteRequest(to, arguments);
   answer(std::string("{}"));
   Deliver(&mailbox);
+}
+
+void Desk::NoteRequest(int to, const Arguments& message) {
+  int from = 0;
+  if (message.size() < kMessageBody || message[7] != "last" || !ReadNode(message, 1, &from)) return;
+  OpenRequest request{
+      .from = from, .app = message[3], .customer = message[4], .timestamp = message[6]};
+  if (message[2] == kRequest) {
+    std::set<OpenRequest>& open = open_requests_[to];
+    if (open.size() < kOpenRequestsMax) open.insert(std::move(request));
+    return;
+  }
+  request.from = to;
+  if (const auto open = open_requests_.find(from); open != open_requests_.end()) {
+    open->second.erase(request);
+  }
+}
+
+// The nodes whose requests a node has that has gone take this for its responses.
+void Desk::TellOfTheGone() {
+  for (auto& [node, requests] : open_requests_) {
+    if (!IsGone(node)) continue;
+    for (const OpenRequest& request : std::exchange(requests, {})) {
+      if (IsGone(request.from)) continue;
+      Mailbox& mailbox = mail_[request.from];
+      Arguments message = {absl::StrCat(request.from),
+                           absl::StrCat(node),
+                           kGone,
+                           request.app,
+                           request.customer,
+                           "0",
+                           request.timestamp,
+                           "last"};
+      mailbox.bytes += BytesOf(message);
+      mailbox.messages.push_back(std::move(message));
+      Deliver(&mailbox);
+    }
+  }
 }
 
 void Desk::Receive(const Arguments& arguments, const Answer& answer) {

@@ -3,7 +3,8 @@
 //
 // Nodes reach it by commands to the scheduler (AdminService), which may be repeated: a barrier is
 // answered when all have come, `receive` when there is a message. Lives on the scheduler's loop. A
-// node that is dead or has left is not waited for. Limits: kMailBytesMax.
+// node that is dead or has left is not waited for: those whose requests it has are told. Limits:
+// kMailBytesMax, kOpenRequestsMax.
 #ifndef LEEWAY_COMPAT_CORE_DESK_H_
 #define LEEWAY_COMPAT_CORE_DESK_H_
 
@@ -30,6 +31,14 @@ inline constexpr std::uint64_t kMailBytesMax = 64 << 20;
 // Of the messages in one answer, unless one alone has more: nodes are guests of the scheduler's van
 // (van::Limits::guest_bytes_max), and AdminService remembers answers.
 inline constexpr std::uint64_t kMailAnswerBytesMax = 256 << 10;
+// The requests to one node that it has not responded to; if it dies, nobody is told of others.
+inline constexpr std::size_t kOpenRequestsMax = 65536;
+
+// The parts of a message: to, from, a kind, application, customer, head, timestamp, whether it is
+// the last of the message's pieces or there are more; then the body in any number of parts.
+inline constexpr std::size_t kMessageBody = 8;
+inline constexpr char kRequest[] = "q", kResponse[] = "r";
+inline constexpr char kGone[] = "g";  // in place of a response: the node has died or left
 
 class Desk {
  public:
@@ -56,18 +65,29 @@ class Desk {
     Answer waiting;  // null: nobody waits
   };
 
+  // A request, as a response to it names it.
+  struct OpenRequest {
+    int from = 0;
+    std::string app, customer, timestamp;
+    friend auto operator<=>(const OpenRequest&, const OpenRequest&) = default;
+  };
+
   void Enter(const Arguments& arguments, const Answer& answer);
   void Send(const Arguments& arguments, const Answer& answer);
   void Receive(const Arguments& arguments, const Answer& answer);
   void FinishBarriers();
+  void NoteRequest(int to, const Arguments& message);
+  void TellOfTheGone();
+  bool IsGone(int node) const { return dead_.contains(node) || left_.contains(node); }
   bool IsFull(int group, const Barrier& barrier) const;
   static void Deliver(Mailbox* mailbox);
 
   const std::uint32_t servers_, workers_;
   std::set<int> dead_, left_;
-  bool started_ = false;             // the first barrier of all nodes is over
-  std::map<int, Barrier> barriers_;  // by group
-  std::map<int, Mailbox> mail_;      // by node
+  bool started_ = false;                                // the first barrier of all nodes is over
+  std::map<int, Barrier> barriers_;                     // by group
+  std::map<int, Mailbox> mail_;                         // by node
+  std::map<int, std::set<OpenRequest>> open_requests_;  // by the node that they were sent to
 };
 
 }  // namespace leeway::compat

@@ -102,6 +102,26 @@ TEST_F(DeskTest, AnAnswerHasOnlySoManyBytes) {
   EXPECT_THAT(Bodies(3), ElementsAre(large));
 }
 
+TEST_F(DeskTest, TellsThoseWhoWaitForResponsesOfTheDead) {
+  const auto message = [](const char* to, const char* from, const char* kind, const char* time) {
+    return Desk::Arguments{to, from, kind, "3", "4", "17", time, "last", "x"};
+  };
+  Ask(1, kSendCommand, message("10", "9", kRequest, "0"));
+  Ask(1, kSendCommand, message("10", "9", kRequest, "1"));
+  Ask(1, kSendCommand, message("8", "9", kRequest, "1"));
+  Ask(1, kSendCommand, message("9", "10", kResponse, "0"));
+  Ask(2, kReceiveCommand, {"9", "0"});
+  Ask(3, kReceiveCommand, {"9", "1"});
+  EXPECT_THAT(answers_[3], IsEmpty());
+  Kill(1);
+  Kill(1);
+  ASSERT_EQ(answers_[3].size(), 1u);
+  const auto told = nlohmann::json::parse(answers_[3][0])["messages"];
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_THAT(told[0].get<Desk::Arguments>(),
+              ElementsAre("9", "10", kGone, "3", "4", "0", "1", "last"));
+}
+
 TEST_F(DeskTest, MessagesToNobodyAreRefused) {
   Kill(1);
   Ask(1, kSendCommand, {"10", "8", "x"});

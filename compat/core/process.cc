@@ -448,29 +448,28 @@ std::uint64_t Process::TakeMail(const std::string& text) {
   const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
   if (!json.is_object() || !json.contains("taken")) Fail("the scheduler sent no messages");
   for (const nlohmann::json& parts : json["messages"]) {
-    // to, from, "q" or "r", application, customer, head, timestamp, "more" or "last", body
-    constexpr std::size_t kBody = 8;
     ::ps::internal::SimpleMessage message;
     int app_id = 0;
-    const bool sound = parts.is_array() && parts.size() >= kBody &&
+    const bool sound = parts.is_array() && parts.size() >= kMessageBody &&
                        absl::SimpleAtoi(parts[1].get<std::string>(), &message.sender) &&
                        absl::SimpleAtoi(parts[3].get<std::string>(), &app_id) &&
                        absl::SimpleAtoi(parts[4].get<std::string>(), &message.customer_id) &&
                        absl::SimpleAtoi(parts[5].get<std::string>(), &message.head) &&
                        absl::SimpleAtoi(parts[6].get<std::string>(), &message.timestamp);
     if (!sound) Fail("a message of SimpleApp cannot be read");
-    message.request = parts[2] == "q";
+    message.request = parts[2] == kRequest;
+    const bool gone = parts[2] == kGone;
     std::string& body =
         partial_[{message.sender, message.request, app_id, message.customer_id, message.timestamp}];
-    for (std::size_t i = kBody; i < parts.size(); ++i) body += parts[i].get<std::string>();
+    for (std::size_t i = kMessageBody; i < parts.size(); ++i) body += parts[i].get<std::string>();
     if (parts[7] != "last") continue;
     if (!absl::Base64Unescape(body, &message.body)) Fail("a message of SimpleApp cannot be read");
     partial_.erase(
         {message.sender, message.request, app_id, message.customer_id, message.timestamp});
     const int customer_id = message.customer_id;
     Deliver(app_id, customer_id, MessageKind::kSimple,
-            [message = std::move(message)](const CustomerPointer& state) {
-              state->on_message(message);
+            [message = std::move(message), gone](const CustomerPointer& state) {
+              if (!gone) state->on_message(message);
               if (!message.request) state->CountAnswer(message.timestamp);
             });
   }

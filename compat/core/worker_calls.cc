@@ -340,7 +340,7 @@ void SendByDesk(const State& state, const SimpleMessage& message, int to,
     std::vector<std::string> arguments = {
         absl::StrCat(to),
         absl::StrCat(message.sender),
-        message.request ? "q" : "r",
+        message.request ? leeway::compat::kRequest : leeway::compat::kResponse,
         absl::StrCat(state->app_id),
         absl::StrCat(message.customer_id),
         absl::StrCat(message.head),

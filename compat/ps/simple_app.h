@@ -47,7 +47,7 @@ class SimpleApp {
     internal::SendSimple(obj_, timestamp, req_head, req_body, recv_id);
     return timestamp;
   }
-  // Waits until all of its receivers have responded.
+  // Waits until all of its receivers have responded, died or left.
   virtual void Wait(int timestamp) { obj_->WaitRequest(timestamp); }
   virtual void Response(const SimpleData& recv_req, const std::string& res_body = "") {
     internal::SimpleMessage to;

@@ -54,6 +54,7 @@ class Program {
     Run(way, "worker", shape.worker_processes < 0 ? shape.workers : shape.worker_processes);
   }
 
+  Command& scheduler() { return *commands_[0]; }
   Command& server(std::size_t index) { return *commands_[1 + index]; }
   Command& last_worker() { return *commands_.back(); }
   void Forget(std::size_t command) { commands_[command].reset(); }
@@ -140,6 +141,11 @@ TEST(PsLiteProgram, EndsWithTheReasonWhereARequestFails) {
   const Ended worker = program.last_worker().Finish(Patience());
   EXPECT_EQ(worker.code, 128 + SIGABRT);
   EXPECT_THAT(worker.errors, HasSubstr("application 0, customer 0, request 1: "));
+}
+
+TEST(PsLiteProgram, DoesNotWaitForTheResponsesOfTheDead) {
+  Program program("gone", {.workers = 1, .more = {{"LEEWAY_SUSPICION_MS", "200"}}});
+  EXPECT_TRUE(program.scheduler().Says("all have responded or died"));
 }
 
 }  // namespace

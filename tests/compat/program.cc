@@ -1,8 +1,10 @@
 // A program written as programs of ps-lite are: `program WAY` is a scheduler, a server or a worker,
 // as DMLC_ROLE says. Each way uses another part of the interface and checks what comes back; a
 // check that fails ends the process.
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -477,13 +479,34 @@ void Refused() {
   ps::Finalize(0, true);
 }
 
+// ---- gone: a server dies that has taken messages and has not responded ----
+
+void Gone() {
+  ps::Start(0);
+  ps::SimpleApp app(3, 3);
+  std::atomic<int> responses(0);
+  app.set_request_handle([](const ps::SimpleData& request, ps::SimpleApp* self) {
+    if (ps::IsServer() && ps::MyRank() == 1) raise(SIGKILL);
+    self->Response(request);
+  });
+  app.set_response_handle([&](const ps::SimpleData&, ps::SimpleApp*) { ++responses; });
+  ps::Postoffice::Get()->Barrier(0, ps::kScheduler + ps::kServerGroup + ps::kWorkerGroup);
+  if (ps::IsScheduler()) {
+    app.Wait(app.Request(1, "to all servers", ps::kServerGroup));
+    CHECK_EQ(responses.load(), 1);
+    std::printf("all have responded or died\n");
+  }
+  ps::Finalize(0, true);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::map<std::string, void (*)()> ways = {
-      {"customers", Customers}, {"default", Default}, {"groups", Groups},
-      {"messages", Messages},   {"handler", Handler}, {"refused", Refused},
-      {"rows", Rows},           {"simple", Simple},   {"survive", Survive}};
+      {"customers", Customers}, {"default", Default}, {"gone", Gone},
+      {"groups", Groups},       {"handler", Handler}, {"messages", Messages},
+      {"refused", Refused},     {"rows", Rows},       {"simple", Simple},
+      {"survive", Survive}};
   CHECK_EQ(argc, 2);
   ways.at(argv[1])();
   return 0;
