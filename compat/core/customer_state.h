@@ -63,6 +63,7 @@ class CustomerState : public std::enable_shared_from_this<CustomerState> {
 
   KVHandler kv_handler;  // set before `turns` is open for it
   ValueType table_type = kNoTable;
+  std::size_t value_bytes = 1;  // of one value of that handler
   // The calls that its handlers have not answered, by sender, customer, timestamp and whether they
   // are SimpleApp's.
   using CallId = std::tuple<int, int, int, bool>;

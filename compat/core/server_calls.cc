@@ -32,8 +32,23 @@ void AnswerWhich(const Process::CustomerPointer& state, Responder responder) {
   responder.Answer(CallFrames{FrameOf(head)});
 }
 
+// The handler's arrays have whole elements.
+absl::Status CheckSizes(const ::ps::internal::CustomerState& state, const KVArrays& arrays) {
+  if (arrays.keys.size % sizeof(::ps::Key) != 0 || arrays.lens.size % sizeof(int) != 0) {
+    return absl::InvalidArgumentError("a request has keys or lens in part");
+  }
+  if (arrays.vals.size % state.value_bytes == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("a request has ", arrays.vals.size, " bytes of values, but values of the ",
+                   "servers' KVServer of application ", state.app_id, " have ", state.value_bytes,
+                   ": give the KVWorker the same type of values"));
+}
+
 void HandleKeyValues(const Process::CustomerPointer& state, const CallHead& head,
                      const KVArrays& arrays, Responder responder) {
+  if (absl::Status sizes = CheckSizes(*state, arrays); !sizes.ok()) {
+    return responder.Answer(std::move(sizes));
+  }
   KVHead request;
   request.cmd = head.cmd;
   request.push = head.push != 0;
@@ -71,6 +86,8 @@ void Handle(const HandlerContext& context, CallFrames frames, Responder responde
   }
   head->sender = WorkerNode(context.worker_rank);
   const bool simple = head->kind == CallKind::kSimple;
+  Turns::Home home;
+  if (!simple) home = {std::this_thread::get_id(), leeway::ps::DataThreadOfHandler()};
   Process::Get().Deliver(
       head->app_id, head->customer_id, simple ? MessageKind::kSimple : MessageKind::kKeyValues,
       [head = *head, frames = std::move(frames),
@@ -87,8 +104,6 @@ void Handle(const HandlerContext& context, CallFrames frames, Responder responde
       std::move(home));
 }
 
-  Turns::Home home;
-  if (!simple) home = {std::this_thread::get_id(), leeway::ps::DataThreadOfHandler()};
 }  // namespace
 
 void RegisterServerHandler() {
@@ -106,9 +121,10 @@ using leeway::compat::CallKind;
 using leeway::compat::MessageKind;
 using leeway::compat::Process;
 
-void SetKVHandler(Customer* customer, KVHandler handler, ValueType table) {
+void SetKVHandler(Customer* customer, KVHandler handler, ValueType table, size_t value_bytes) {
   CustomerState& state = *customer->state();
   state.kv_handler = std::move(handler);
+  state.value_bytes = value_bytes;
   state.table_type = leeway::compat::UsesTables() ? table : kNoTable;
   state.turns->Open(MessageKind::kSimple);
   state.turns->Open(MessageKind::kKeyValues);

@@ -477,7 +477,7 @@ void KVServer<Val>::set_request_handle(const ReqHandle& request_handle) {
         meta.customer_id = head.customer_id;
         request_handle(meta, internal::PairsOf<Val>(arrays), this);
       },
-      tables ? internal::ValueTypeOf<Val>::value : internal::kNoTable);
+      tables ? internal::ValueTypeOf<Val>::value : internal::kNoTable, sizeof(Val));
 }
 
 }  // namespace ps

@@ -143,6 +143,15 @@ TEST(PsLiteProgram, EndsWithTheReasonWhereARequestFails) {
   EXPECT_THAT(worker.errors, HasSubstr("application 0, customer 0, request 1: "));
 }
 
+TEST(PsLiteProgram, HasServersThatOutliveAWorkerOfOtherValues) {
+  Program program("types", {.servers = 1, .workers = 1});
+  const Ended worker = program.last_worker().Finish(Patience());
+  EXPECT_EQ(worker.code, 128 + SIGABRT);
+  EXPECT_THAT(worker.errors, HasSubstr("3 bytes of values"));
+  program.Forget(2);
+  program.ExpectSuccess();
+}
+
 TEST(PsLiteProgram, DoesNotWaitForTheResponsesOfTheDead) {
   Program program("gone", {.workers = 1, .more = {{"LEEWAY_SUSPICION_MS", "200"}}});
   EXPECT_TRUE(program.scheduler().Says("all have responded or died"));

@@ -479,6 +479,23 @@ void Refused() {
   ps::Finalize(0, true);
 }
 
+// ---- types: a worker whose values are not the servers' ----
+
+void Types() {
+  if (ps::IsServer()) {
+    ps::KVServer<float>* const server = new ps::KVServer<float>(0);
+    server->set_request_handle([](const ps::KVMeta& meta, const ps::KVPairs<float>&,
+                                  ps::KVServer<float>* self) { self->Response(meta); });
+    ps::RegisterExitCallback([server] { delete server; });
+  }
+  ps::Start(0);
+  if (ps::IsWorker()) {
+    ps::KVWorker<char> kv(0, 0);
+    kv.Wait(kv.Push({1}, {'a', 'b', 'c'}));
+  }
+  ps::Finalize(0, true);
+}
+
 // ---- gone: a server dies that has taken messages and has not responded ----
 
 void Gone() {
@@ -503,10 +520,9 @@ void Gone() {
 
 int main(int argc, char** argv) {
   const std::map<std::string, void (*)()> ways = {
-      {"customers", Customers}, {"default", Default}, {"gone", Gone},
-      {"groups", Groups},       {"handler", Handler}, {"messages", Messages},
-      {"refused", Refused},     {"rows", Rows},       {"simple", Simple},
-      {"survive", Survive}};
+      {"customers", Customers}, {"default", Default},   {"gone", Gone},       {"groups", Groups},
+      {"handler", Handler},     {"messages", Messages}, {"refused", Refused}, {"rows", Rows},
+      {"simple", Simple},       {"survive", Survive},   {"types", Types}};
   CHECK_EQ(argc, 2);
   ways.at(argv[1])();
   return 0;

@@ -104,8 +104,9 @@ void SendToTable(Customer* customer, TableRequest request);
 
 using KVHandler = std::function<void(const KVHead&, const KVArrays&)>;
 // `table`: the type of values of tables that stand in for the handler, which is the default one;
-// kNoTable: the handler gets the requests.
-void SetKVHandler(Customer* customer, KVHandler handler, ValueType table);
+// kNoTable: the handler gets the requests. `value_bytes`: of one value; requests with values in
+// part fail at their worker.
+void SetKVHandler(Customer* customer, KVHandler handler, ValueType table, size_t value_bytes);
 void Respond(Customer* customer, const KVHead& to, KVArrays arrays);
 
 // ---- of any node ----
