@@ -47,7 +47,11 @@ absl::StatusOr<Config> ReadConfig() {
     config.failure_timeout = absl::Seconds(timeout_s);
   }
   LEEWAY_ASSIGN_OR_RETURN(const std::uint32_t port, NumberOf("PORT"));
-  if (port > 0 && port < 65536 && config.role == Role::kServer && !IsSet("LEEWAY_PORT") &&
+  if (port > 65535) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("PORT is \"", port, "\": it must be the number of a port, at most 65535"));
+  }
+  if (port > 0 && config.role == Role::kServer && !IsSet("LEEWAY_PORT") &&
       config.server_threads == 1) {
     config.ports = {static_cast<std::uint16_t>(port), static_cast<std::uint16_t>(port)};
   }
@@ -55,6 +59,11 @@ absl::StatusOr<Config> ReadConfig() {
       config.role != Role::kWorker) {
     return absl::InvalidArgumentError(
         "DMLC_ROLE (or LEEWAY_ROLE) is not set: it must be scheduler, server or worker");
+  }
+  const std::string tables = Lookup("LEEWAY_PS_TABLES").value_or("1");
+  if (tables != "0" && tables != "1") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("LEEWAY_PS_TABLES is \"", tables, "\": it must be 0 or 1"));
   }
   LEEWAY_RETURN_IF_ERROR(config.Validate());
   return config;

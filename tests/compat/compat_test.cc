@@ -8,6 +8,7 @@
 #include <csignal>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -155,6 +156,26 @@ TEST(PsLiteProgram, HasServersThatOutliveAWorkerOfOtherValues) {
 TEST(PsLiteProgram, DoesNotWaitForTheResponsesOfTheDead) {
   Program program("gone", {.workers = 1, .more = {{"LEEWAY_SUSPICION_MS", "200"}}});
   EXPECT_TRUE(program.scheduler().Says("all have responded or died"));
+}
+
+TEST(PsLiteProgram, IsToldWhichVariableMakesNoSense) {
+  const std::vector<std::pair<std::string, std::string>> wrong = {{"LEEWAY_PS_TABLES", "no"},
+                                                                  {"PORT", "65536"},
+                                                                  {"PS_VERBOSE", "much"},
+                                                                  {"DMLC_NUM_SERVER", "two"},
+                                                                  {"PS_HEARTBEAT_TIMEOUT", "1.5"}};
+  for (const auto& [name, value] : wrong) {
+    Command command({PSLITE_PROGRAM, "groups"},
+                    {{"DMLC_ROLE", "server"},
+                     {"DMLC_PS_ROOT_URI", "127.0.0.1"},
+                     {"DMLC_PS_ROOT_PORT", "1"},
+                     {"DMLC_NUM_SERVER", name == "DMLC_NUM_SERVER" ? value : "1"},
+                     {"DMLC_NUM_WORKER", "1"},
+                     {name, value}});
+    const Ended ended = command.Finish(Patience());
+    EXPECT_EQ(ended.code, 128 + SIGABRT) << name;
+    EXPECT_THAT(ended.errors, HasSubstr(name));
+  }
 }
 
 }  // namespace
