@@ -47,6 +47,17 @@ TEST(SArray, GrowsWithoutMovingOthers) {
   EXPECT_TRUE(array.empty());
 }
 
+TEST(SArray, IsCopiedToWhereItIsIfThereIsRoom) {
+  SArray<int> array = {1, 2, 3, 4};
+  SArray<int> part = array.segment(1, 3);
+  part.CopyFrom(std::vector<int>{8, 9}.data(), 2);
+  EXPECT_THAT(std::vector<int>(array.begin(), array.end()), ElementsAre(1, 8, 9, 4));
+  array.CopyFrom(array.data() + 1, 3);
+  EXPECT_THAT(std::vector<int>(array.begin(), array.end()), ElementsAre(8, 9, 4));
+  array.CopyFrom(array.begin() + 1, array.end());
+  EXPECT_THAT(std::vector<int>(array.begin(), array.end()), ElementsAre(9, 4));
+}
+
 TEST(SArray, TakesMemoryOfVectorsAndOthers) {
   const auto vector = std::make_shared<std::vector<float>>(3, 2.0f);
   const SArray<float> shared(vector);
@@ -95,6 +106,9 @@ TEST(ArrayPool, GivesMemoryAgain) {
   EXPECT_EQ(pool->Take(1000).get(), where);
 }
 
+using leeway::compat::MessageKind;
+using leeway::compat::Turns;
+
 TEST(Turns, TakesMessagesInOrderAndWhenTheyMayCome) {
   const auto turns = std::make_shared<Turns>();
   std::vector<int> order;
@@ -105,9 +119,6 @@ TEST(Turns, TakesMessagesInOrderAndWhenTheyMayCome) {
   turns->Open(MessageKind::kKeyValues);
   turns->Add(MessageKind::kSimple, [&] {
     turns->Add(MessageKind::kSimple, [&] { order.push_back(4); });
-using leeway::compat::MessageKind;
-using leeway::compat::Turns;
-
     order.push_back(3);
   });
   turns->Close();
@@ -115,8 +126,6 @@ using leeway::compat::Turns;
   EXPECT_THAT(order, ElementsAre(2, 1, 3, 4));
 }
 
-}  // namespace
-}  // namespace ps
 TEST(Turns, RunMessagesThatHaveAHomeThereAlone) {
   const std::unique_ptr<leeway::runtime::Host> host = leeway::runtime::NewRealHost();
   const std::unique_ptr<leeway::runtime::LoopRunner> runner = host->Spawn("home");
@@ -145,3 +154,5 @@ TEST(Turns, RunMessagesThatHaveAHomeThereAlone) {
   EXPECT_EQ(ran[1].get_future().get(), home) << "a thread runs what has come meanwhile";
 }
 
+}  // namespace
+}  // namespace ps

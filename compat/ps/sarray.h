@@ -70,15 +70,20 @@ class SArray {
     CopyFrom(list.begin(), list.end());
   }
 
+  // Into the memory of this array, which others may share, if it has room; `data` may be in it.
   void CopyFrom(const V* data, size_t size) {
-    Allocate(size);
-    if (size > 0) std::copy(data, data + size, ptr_.get());
+    const SArray<V> kept = *this;
+    if (size > capacity_) Allocate(size);
+    size_ = size;
+    if (size > 0) std::memmove(static_cast<void*>(ptr_.get()), data, size * sizeof(V));
   }
   void CopyFrom(const SArray<V>& other) {
     if (this != &other) CopyFrom(other.data(), other.size());
   }
+  // Into new memory.
   template <typename ForwardIt>
   void CopyFrom(const ForwardIt& first, const ForwardIt& last) {
+    const SArray<V> kept = *this;
     Allocate(static_cast<size_t>(std::distance(first, last)));
     std::copy(first, last, ptr_.get());
   }
