@@ -57,7 +57,9 @@ class Subscription {
   // are; waits until there is one. Returns its number. Versions in between are skipped. `timeout`
   // (nullopt: Config::request_timeout; 0: does not wait): DEADLINE_EXCEEDED where there is no newer
   // version. NOT_FOUND: it was fetched too slowly, and is not kept any more
-  // (LEEWAY_VERSIONS_KEPT).
+  // (LEEWAY_VERSIONS_KEPT). DATA_LOSS: the arrays were not those of version(), by its digest, which
+  // is checked here and not in Apply, to keep that short: version() is 0, and the next Fetch
+  // fetches everything.
   absl::StatusOr<std::uint64_t> Fetch(std::optional<absl::Duration> timeout = std::nullopt);
   // The arrays become those that Fetch fetched, in one pass over what has changed.
   // FAILED_PRECONDITION: nothing is fetched.
@@ -67,6 +69,8 @@ class Subscription {
   std::uint64_t version() const;
   // The clock of the worker that published it.
   std::uint64_t clock() const;
+  // A digest of all arrays of the version, by which copies of it can be compared.
+  std::uint64_t digest() const;
   // An array, row-major; valid as long as the subscription, and changed by Apply alone.
   std::span<const std::byte> bytes(std::size_t table) const;
   template <class T>

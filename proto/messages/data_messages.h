@@ -103,6 +103,9 @@ struct ReplyPart {
   }
   friend bool operator==(const ReplyPart&, const ReplyPart&) = default;
 };
+// The codec of a part that is a difference between two publications
+// (compress/differences/difference.h): no codec of a table.
+inline constexpr std::uint32_t kDifferenceCodec = ~0u;
 // The Request that `push` of `batch` stands for.
 inline Request RequestOf(const PushBatch& batch, const BatchedPush& push) {
   return {.id = {.incarnation = batch.incarnation,
@@ -145,6 +148,8 @@ struct Reply {
   // Of tables with weights by staleness, with values: how often the block, or the sparse table's
   // part of the shard, has been updated.
   std::uint64_t updates = 0;
+  // Of a publication, a dense block: compress::DigestOfBlock of its values.
+  std::uint64_t digest = 0;
   // The request's priority, for the sender of this reply. It is not on the wire.
   std::int32_t priority = 0;
 
@@ -168,7 +173,8 @@ struct Reply {
                    .when = "if `coded`",
                    .left_out = true}) &&
            v("version", m.version, Range{}.When(m.has_values(), "with values")) &&
-           v("updates", m.updates, Range{}.When(m.has_values(), "with values"));
+           v("updates", m.updates, Range{}.When(m.has_values(), "with values")) &&
+           v("digest", m.digest, Range{}.When(m.has_values(), "with values"));
   }
 };
 

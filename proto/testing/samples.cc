@@ -274,6 +274,7 @@ void AddReplies(std::vector<Sample>* all) {
   dense.elements = 2;
   dense.version = 12;
   dense.updates = 8;
+  dense.digest = ~0ull;
   all->push_back({dense, {FrameOf<float>({1, 2})}});
 
   Reply coded = NewReply(TableKind::kDense, Op::kPull, DType::kFloat32);

@@ -148,6 +148,7 @@ void Pulls::ServePublished(const Table& table, const Inbound& inbound, bool read
   if (!pulled.ok()) return Refuse(*state_, inbound, pulled.status());
   proto::Reply reply = ReplyTo(inbound.request);
   reply.version = inbound.request.publication;
+  reply.digest = pulled->digest;
   reply.coded = pulled->coded;
   reply.parts = std::move(pulled->parts);
   Payload payload = TakeValues(*pulled, &reply);

@@ -82,6 +82,7 @@ struct PullResult {
   std::vector<proto::ReplyPart> parts = {};
   // If the values are of an earlier time: the clock of the slowest worker then.
   std::optional<std::uint64_t> slowest = std::nullopt;
+  std::uint64_t digest = 0;  // proto::Reply::digest
 };
 
 // A dense block with its feedback slot (ps/store/feedback.h), to be changed without an update.

@@ -124,6 +124,41 @@ TEST_P(Publishing, BlocksThatHaveNotChangedAreNotSentAgain) {
   ExpectAll(*policy, 1);
 }
 
+// Of two readers, of which one has missed a version, each gets the difference to what it has.
+TEST_P(Publishing, ChangesAreSentAlone) {
+  const std::unique_ptr<Worker> reader = Reader();
+  Push(1);
+  Publish();
+  auto follows = reader->Subscribe("policy"), misses = reader->Subscribe("policy");
+  for (auto* const policy : {&follows, &misses}) {
+    ASSERT_TRUE(policy->ok() && (*policy)->Fetch().ok() && (*policy)->Apply().ok());
+  }
+  const std::uint64_t whole = follows->stats().bytes_received;
+  std::vector<float> values(kElements, 1);
+  for (const std::size_t place : {std::size_t{3}, kElements / 2}) {
+    values[place] += 1;
+    for (const Table& table : tables_) {
+      ASSERT_TRUE(trainer_->Wait(table.Push(std::span<const float>(values))).ok());
+    }
+    ASSERT_TRUE(trainer_->Clock().ok());
+    Publish();
+    while (follows->version() < trainer_->clock()) {
+      ASSERT_TRUE(follows->Fetch().ok() && follows->Apply().ok());
+    }
+  }
+  while (misses->version() < 3) ASSERT_TRUE(misses->Fetch().ok() && misses->Apply().ok());
+  for (auto* const policy : {&follows, &misses}) {
+    EXPECT_LT((*policy)->stats().bytes_received, whole + 200);
+    for (std::size_t table = 0; table < 2; ++table) {
+      const std::span<const float> now = (*policy)->values<float>(table);
+      EXPECT_EQ(values, std::vector<float>(now.begin(), now.end()));
+    }
+    // Looks at the digests.
+    EXPECT_TRUE(absl::IsDeadlineExceeded((*policy)->Fetch(absl::ZeroDuration()).status()));
+  }
+  EXPECT_EQ(follows->digest(), misses->digest());
+}
+
 // A trainer publishes while a reader follows: both tables are always of one push.
 TEST_P(Publishing, AReaderNeverSeesAMixture) {
   const std::unique_ptr<Worker> reader = Reader();

@@ -213,6 +213,9 @@ void SimReader::OnFetched(const worker::Operation& operation) {
     ++reads_;
     answered_ = true;
     copy_->Apply();
+    if (const absl::Status same = copy_->Verify(); !same.ok()) {
+      return checker_->Fail("published versions: digests", std::string(same.message()));
+    }
     cluster_->Note(absl::StrCat(Name(), " has version ", copy_->version().version));
     checker_->OnWaited(absl::StrCat(Name(), "'s version"), waits_since_, cluster_->world().Now());
     model_->Judge(Name(), *copy_);

@@ -77,6 +77,7 @@ absl::Status SubscriptionState::FetchVersion(const proto::PublishedVersion& vers
 
 // A version that is dropped while it is fetched gives way to a newer one.
 absl::StatusOr<std::uint64_t> SubscriptionState::Fetch(std::optional<absl::Duration> timeout) {
+  LEEWAY_RETURN_IF_ERROR(copy_.Verify());
   const absl::Duration patience = timeout.value_or(session_->request_timeout());
   std::uint64_t above = std::max(copy_.version().version, fetched_);
   for (;;) {
@@ -140,6 +141,7 @@ absl::StatusOr<std::uint64_t> Subscription::Fetch(std::optional<absl::Duration> 
 }
 absl::Status Subscription::Apply() { return state_->Apply(); }
 std::uint64_t Subscription::version() const { return state_->copy().version().version; }
+std::uint64_t Subscription::digest() const { return state_->copy().digest(); }
 std::uint64_t Subscription::clock() const { return state_->copy().version().clock; }
 std::span<const std::byte> Subscription::bytes(std::size_t table) const {
   return state_->copy().values(table);
