@@ -327,6 +327,39 @@ uint64_t leeway_local_sgd_steps(const leeway_local_sgd* local);  // LocalSgd::st
 uint64_t leeway_local_sgd_exchanges(const leeway_local_sgd* local);
 uint32_t leeway_local_sgd_steps_between(const leeway_local_sgd* local);
 
+// ---- published models: leeway/model.h ----
+
+// Worker::Publish.
+leeway_error* leeway_publish(leeway_worker* worker, const char* model,
+                             const leeway_table* const* tables, size_t count, double timeout_s,
+                             uint64_t* version);
+
+typedef struct leeway_subscription leeway_subscription;
+
+// Worker::Subscribe. It may be freed before or after its worker.
+leeway_error* leeway_subscribe(leeway_worker* worker, const char* model,
+                               leeway_subscription** subscription);
+void leeway_subscription_free(leeway_subscription* subscription);
+// Subscription::Fetch. `timeout_s` below 0: does not wait.
+leeway_error* leeway_fetch(leeway_subscription* subscription, double timeout_s, uint64_t* version);
+leeway_error* leeway_apply(leeway_subscription* subscription);
+
+uint64_t leeway_subscription_version(const leeway_subscription* subscription);
+uint64_t leeway_subscription_clock(const leeway_subscription* subscription);
+uint64_t leeway_subscription_digest(const leeway_subscription* subscription);
+size_t leeway_subscription_tables(const leeway_subscription* subscription);
+// A table by its place, which says its name, dtype and shape. It is the subscription's. NULL: there
+// are not so many.
+const leeway_table* leeway_subscription_table(const leeway_subscription* subscription,
+                                              size_t place);
+// The values of that table, row-major, all of leeway_subscription_version. They live as long as the
+// subscription, and leeway_apply alone changes them. NULL, and 0 bytes: there is no such table.
+const void* leeway_subscription_values(const leeway_subscription* subscription, size_t place,
+                                       uint64_t* bytes);
+// SubscriptionStats as JSON: an object with "versions_fetched", "versions_skipped" and
+// "bytes_received".
+leeway_error* leeway_subscription_stats(const leeway_subscription* subscription, char** json);
+
 // ---- servers: leeway/server.h, leeway/updater.h and leeway/codec.h ----
 //
 // The library calls functions of the caller's from threads of its own. A `release` is called once

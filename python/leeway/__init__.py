@@ -9,7 +9,8 @@
         w.clock()
 
 leeway.launch runs such a function on a cluster of processes of this machine; `python -m leeway` is the
-`leeway` command. leeway.torch has an optimizer, embeddings and DiLoCo for PyTorch.
+`leeway` command. leeway.publish makes versions of a model, which others follow by leeway.subscribe.
+leeway.torch has an optimizer, embeddings and DiLoCo for PyTorch.
 """
 
 from leeway._c import ffi as _ffi
@@ -34,6 +35,7 @@ from leeway.errors import (
     Unknown,
 )
 from leeway.launcher import launch
+from leeway.models import Subscription, publish, push_state, subscribe
 from leeway.servers import Caller, codec, handler, serve, updater
 from leeway.tables import DenseTable, RaggedTable, SparseTable, Table
 from leeway.ticket import Info, Ticket, wait
@@ -46,7 +48,7 @@ __all__ = [
     "ASP", "Aborted", "Adagrad", "Adam", "AdamW", "Add", "AlreadyExists", "Assign", "BSP", "Backup", "Caller", "Cancelled",
     "Consistency", "DSSP", "DataLoss", "DeadlineExceeded", "DenseTable", "Error", "FTRL", "FailedPrecondition",
     "FedBuff", "Info", "Internal", "InvalidArgument", "NotFound", "OutOfRange", "PSP", "PermissionDenied",
-    "RMSprop", "RaggedTable", "ResourceExhausted", "SGD", "SSP", "Softsync", "SparseTable", "Table", "Ticket",
-    "Unavailable", "Unimplemented", "Unknown", "Updater", "Worker", "codec", "connect", "handler", "launch", "serve",
-    "updater", "wait",
+    "RMSprop", "RaggedTable", "ResourceExhausted", "SGD", "SSP", "Softsync", "SparseTable", "Subscription",
+    "Table", "Ticket", "Unavailable", "Unimplemented", "Unknown", "Updater", "Worker", "codec", "connect", "handler",
+    "launch", "publish", "push_state", "serve", "subscribe", "updater", "wait",
 ]  # fmt: skip

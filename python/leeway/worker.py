@@ -64,6 +64,7 @@ class Worker(OfOneProcess):
 
     def __init__(self, **settings: Any):
         self._orphans: deque[tuple[Any, Any]] = deque()
+        self._published: dict[str, Any] = {}  # handles of tables of models.publish, by name
         texts = settings_of(settings, role="worker")
         worker = ffi.new("leeway_worker **")
         try:

@@ -14,7 +14,8 @@ import pytest
 
 
 @pytest.mark.parametrize(
-    "module", ["servers", "worker", "tables", "ticket", "updaters", "consistency", "launcher", "errors"]
+    "module",
+    ["servers", "worker", "tables", "ticket", "models", "updaters", "consistency", "launcher", "errors"],
 )
 def test_examples_run(w, module):
     counts = w.table("counts", shape=4, consistency="asp")
@@ -51,3 +52,11 @@ def test_the_example_of_the_readme_runs(tmp_path):
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60)
     numbers = [float(number) for number in re.findall(r"[-\d.e]+", done.stdout)]
     assert numbers == pytest.approx(range(10), abs=0.1), done.stdout + done.stderr
+
+
+def test_the_example_of_published_models_runs(tmp_path):
+    text = (Path(__file__).parents[2] / "docs" / "publishing.md").read_text()
+    script = tmp_path / "example.py"
+    script.write_text(re.search(r"## Python\n\n```python\n(.*?)```", text, re.S)[1])
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120)
+    assert "acted by version 10" in done.stdout, done.stdout + done.stderr

@@ -832,3 +832,89 @@ def test_tensors_are_copied_to_the_host():
     tensor = torch.ones(3, requires_grad=True)
     held = leeway.torch.to_host(tensor)
     assert torch.equal(held, tensor) and held.data_ptr() != tensor.data_ptr() and not held.requires_grad
+
+
+def test_a_module_is_published_and_copied_into_another(w):
+    trained, engine = model_of(0), model_of(1)
+    trained.append(torch.nn.BatchNorm1d(2))
+    engine.append(torch.nn.BatchNorm1d(2))
+    trained(batch_of(0)[0])  # which changes the buffers
+    leeway.publish(trained, "a module", worker=w)
+    policy = leeway.subscribe("a module", worker=w)
+    with pytest.raises(leeway.FailedPrecondition, match="no version of model 'a module'"):
+        policy.apply(engine)
+    assert policy.wait_newer() == 1
+    weights = engine[0].weight
+    assert policy.apply(engine) == 1
+    assert weights is engine[0].weight and weights.requires_grad
+    for (name, one), other in zip(trained.state_dict().items(), engine.state_dict().values(), strict=True):
+        assert torch.equal(one, other), name
+    with torch.no_grad():
+        weights.zero_()
+    policy.apply(engine)  # the same version again
+    assert torch.equal(weights, trained[0].weight)
+
+
+def test_tied_parameters_and_other_buffers_of_a_module_are_kept(w):
+    class Tied(torch.nn.Module):
+        def __init__(self, value):
+            super().__init__()
+            self.one = torch.nn.Linear(2, 2, bias=False)
+            self.other = torch.nn.Linear(2, 2, bias=False)
+            self.other.weight = self.one.weight
+            self.register_buffer("scratch", torch.full((3,), value), persistent=False)
+            torch.nn.init.constant_(self.one.weight, value)
+
+    leeway.publish(Tied(1.0), "tied", worker=w)
+    engine = Tied(2.0)
+    policy = leeway.subscribe("tied", worker=w)
+    policy.wait_newer()
+    policy.apply(engine)
+    assert engine.one.weight is engine.other.weight
+    assert (engine.one.weight == 1).all() and (engine.scratch == 2).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64, torch.int64])
+def test_tensors_of_a_model_come_as_they_were(w, dtype):
+    values = torch.arange(12).to(dtype)
+    state = {"plain": values, "turned": values.reshape(3, 4).t()}
+    leeway.publish(state, f"tensors of {dtype}", worker=w)
+    arrays = leeway.subscribe(f"tensors of {dtype}", worker=w).fetch()
+    for name, array in arrays.items():
+        assert torch.equal(torch.as_tensor(array), state[name]) and torch.as_tensor(array).dtype == dtype
+    assert isinstance(arrays["plain"], torch.Tensor) == (dtype == torch.bfloat16)
+
+
+def test_a_tensor_of_a_dtype_that_no_table_has_is_refused_by_name(w):
+    for dtype in [torch.bool, torch.uint8, getattr(torch, "float8_e4m3fn", torch.int8)]:
+        with pytest.raises(TypeError, match="entry 'small': dtype torch"):
+            leeway.publish({"small": torch.zeros(3, dtype=dtype)}, "small", worker=w)
+
+
+def test_a_module_that_does_not_fit_is_named_and_left_alone(w):
+    leeway.publish(model_of(0), "fitting", worker=w)
+    policy = leeway.subscribe("fitting", worker=w)
+    policy.wait_newer()
+    other = model_of(1)
+    other[2] = torch.nn.Linear(3, 3)
+    longer = model_of(1).append(torch.nn.Linear(2, 2))
+    for module, named in [
+        (other, r"'2.weight' has the shape \(2, 3\), and \(3, 3\) in the module"),
+        (model_of(1).double(), "'0.weight' is float32, and float64 in the module"),
+        (model_of(1)[:1], "the module has no '2.weight'"),
+        (longer, "the model has no '3.weight'; the model has no '3.bias'"),
+        (model_of(1).to("meta"), "no memory"),
+        (torch.nn.Sequential(*model_of(1), *model_of(2), *model_of(3)), "; and 3 more"),
+    ]:
+        before = copy.deepcopy(module).state_dict()
+        with pytest.raises(leeway.FailedPrecondition, match=named):
+            policy.apply(module)
+        if "memory" not in named:
+            assert all(torch.equal(one, before[name]) for name, one in module.state_dict().items())
+    assert policy.version == 0  # nothing was applied at all
+    with torch.inference_mode():
+        engine = model_of(1)
+    with pytest.raises(leeway.FailedPrecondition, match="inference mode"):
+        policy.apply(engine)
+    with torch.inference_mode():
+        assert policy.apply(engine) == 1

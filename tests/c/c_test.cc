@@ -426,6 +426,89 @@ TEST_F(CTest, LocalStepsAreExchanged) {
   leeway_table_free(table);
 }
 
+TEST_F(CTest, SubscriptionsFollowAModel) {
+  leeway_table* const table = Dense("policy", 3);
+  leeway_subscription* policy = nullptr;
+  EXPECT_EQ(CodeOf(leeway_subscribe(worker_, "policy", &policy)), LEEWAY_NOT_FOUND);
+  EXPECT_EQ(policy, nullptr);
+  EXPECT_EQ(CodeOf(leeway_publish(worker_, "policy", nullptr, 0, 0, nullptr)),
+            LEEWAY_INVALID_ARGUMENT);
+  const auto push = [&](float value) {
+    const float values[] = {value, value, value};
+    EXPECT_EQ(Ended(leeway_push(table, LEEWAY_FLOAT32, values, 3, nullptr, &ticket_)).first,
+              LEEWAY_OK);
+  };
+  std::uint64_t version = 0, bytes = 0;
+  push(1);
+  EXPECT_C_OK(leeway_clock(worker_));
+  ASSERT_C_OK(leeway_publish(worker_, "policy", &table, 1, 30, &version));
+  EXPECT_EQ(version, 1u);
+  push(2);
+  ASSERT_C_OK(leeway_subscribe(worker_, "policy", &policy));
+  EXPECT_EQ(CodeOf(leeway_apply(policy)), LEEWAY_FAILED_PRECONDITION);
+  ASSERT_C_OK(leeway_fetch(policy, 0, &version));
+  EXPECT_EQ(version, 1u);
+  EXPECT_EQ(leeway_subscription_version(policy), 0u);
+  ASSERT_C_OK(leeway_apply(policy));
+  EXPECT_EQ(leeway_subscription_version(policy), 1u);
+  EXPECT_EQ(leeway_subscription_clock(policy), 1u);
+  EXPECT_NE(leeway_subscription_digest(policy), 0u);
+  ASSERT_EQ(leeway_subscription_tables(policy), 1u);
+  EXPECT_STREQ(leeway_table_name(leeway_subscription_table(policy, 0)), "policy");
+  EXPECT_EQ(leeway_table_elements(leeway_subscription_table(policy, 0)), 3u);
+  const auto* const values =
+      static_cast<const float*>(leeway_subscription_values(policy, 0, &bytes));
+  ASSERT_EQ(bytes, 3 * sizeof(float));
+  EXPECT_THAT(std::vector<float>(values, values + 3), ElementsAre(1, 1, 1));
+  for (const double timeout_s : {-1.0, 0.05, std::numeric_limits<double>::quiet_NaN()}) {
+    EXPECT_EQ(CodeOf(leeway_fetch(policy, timeout_s, nullptr)), LEEWAY_DEADLINE_EXCEEDED);
+  }
+  char* json = nullptr;
+  ASSERT_C_OK(leeway_subscription_stats(policy, &json));
+  EXPECT_EQ(
+      nlohmann::json::parse(Text(json)),
+      nlohmann::json({{"versions_fetched", 1}, {"versions_skipped", 0}, {"bytes_received", 12}}));
+
+  EXPECT_EQ(leeway_subscription_table(policy, 1), nullptr);
+  EXPECT_EQ(leeway_subscription_values(policy, 1, &bytes), nullptr);
+  EXPECT_EQ(bytes, 0u);
+  // What was applied outlives the worker.
+  leeway_worker_free(std::exchange(worker_, nullptr));
+  EXPECT_EQ(CodeOf(leeway_fetch(policy, 0, nullptr)), LEEWAY_FAILED_PRECONDITION);
+  EXPECT_EQ(values[2], 1);
+  leeway_subscription_free(policy);
+  leeway_table_free(table);
+}
+
+// A subscription waits in Fetch; a hook that says so ends that.
+TEST_F(CTest, AWaitForAVersionIsInterrupted) {
+  std::atomic<bool> stop = false;
+  leeway_hooks hooks = {};
+  hooks.struct_bytes = sizeof(hooks);
+  hooks.interrupted = [](void* context) {
+    return static_cast<std::atomic<bool>*>(context)->load() ? 1 : 0;
+  };
+  hooks.context = &stop;
+  const leeway_setting settings[] = {{"LEEWAY_ROLE", "worker"},
+                                     {"LEEWAY_SCHEDULER", address_.c_str()},
+                                     {"LEEWAY_VAN", "tcp"},
+                                     {"LEEWAY_READ_ONLY", "1"}};
+  leeway_worker* reader = nullptr;
+  ASSERT_C_OK(leeway_connect_with(settings, std::size(settings), &hooks, &reader));
+  leeway_table* const table = Dense("policy", 3);
+  ASSERT_C_OK(leeway_publish(worker_, "policy", &table, 1, 0, nullptr));
+  leeway_subscription* policy = nullptr;
+  ASSERT_C_OK(leeway_subscribe(reader, "policy", &policy));
+  ASSERT_C_OK(leeway_fetch(policy, 0, nullptr));
+  stop = true;
+  EXPECT_EQ(CodeOf(leeway_fetch(policy, 600, nullptr)), LEEWAY_CANCELLED);
+  stop = false;
+  EXPECT_C_OK(leeway_apply(policy));
+  leeway_subscription_free(policy);
+  leeway_worker_free(reader);
+  leeway_table_free(table);
+}
+
 TEST_F(CTest, StatisticsAreJson) {
   leeway_table* const table = Dense("w", 4);
   std::vector<float> values(4);
@@ -493,6 +576,7 @@ TEST_F(CTest, NullPointersAreInvalidArguments) {
   leeway_worker* worker = nullptr;
   leeway_array* array = nullptr;
   char* text = nullptr;
+  leeway_subscription* subscription = nullptr;
   std::size_t answers = 0;
   float value = 0;
   const std::uint64_t key = 1;
@@ -531,6 +615,16 @@ TEST_F(CTest, NullPointersAreInvalidArguments) {
       leeway_local_sgd_begin(nullptr),
       leeway_local_sgd_step(nullptr),
       leeway_local_sgd_finish(nullptr),
+      leeway_publish(nullptr, "m", &some, 1, 0, nullptr),
+      leeway_publish(worker_, nullptr, &some, 1, 0, nullptr),
+      leeway_publish(worker_, "m", nullptr, 1, 0, nullptr),
+      leeway_publish(worker_, "m", &table, 1, 0, nullptr),
+      leeway_subscribe(nullptr, "m", &subscription),
+      leeway_subscribe(worker_, nullptr, &subscription),
+      leeway_subscribe(worker_, "m", nullptr),
+      leeway_fetch(nullptr, 0, nullptr),
+      leeway_apply(nullptr),
+      leeway_subscription_stats(nullptr, &text),
       leeway_call_shard(nullptr, 0, "h", nullptr, 0, nullptr, &ticket_),
       leeway_call_shards(nullptr, "h", nullptr, 0, nullptr, &ticket_),
       leeway_num_answers(worker_, nullptr, &answers),
@@ -557,6 +651,11 @@ TEST_F(CTest, NullPointersAreInvalidArguments) {
   EXPECT_EQ(leeway_array_data(nullptr), nullptr);
   EXPECT_EQ(leeway_array_bytes(nullptr), 0u);
   EXPECT_EQ(leeway_done(nullptr, nullptr), 1);
+  EXPECT_EQ(leeway_subscription_version(nullptr) + leeway_subscription_clock(nullptr), 0u);
+  EXPECT_EQ(leeway_subscription_tables(nullptr) + leeway_subscription_digest(nullptr), 0u);
+  EXPECT_EQ(leeway_subscription_table(nullptr, 0), nullptr);
+  EXPECT_EQ(leeway_subscription_values(nullptr, 0, nullptr), nullptr);
+  leeway_subscription_free(nullptr);
   leeway_worker_free(nullptr);
   leeway_table_free(nullptr);
   leeway_ticket_free(nullptr);
