@@ -54,7 +54,7 @@ constexpr char kSchedulerHelp[] = "the scheduler's address, host:port [LEEWAY_SC
 
 void AddStatus(CLI::App* app, StatusCommand* command, Action* action) {
   CLI::App* status = app->add_subcommand(
-      "status", "show nodes, shards, tables, clocks and checkpoints of a running cluster");
+      "status", "show nodes, shards, tables, models, clocks and checkpoints of a running cluster");
   status->add_option("--scheduler", command->scheduler, kSchedulerHelp);
   status->add_flag("--json", command->json, "print JSON, for programs");
   status
@@ -106,6 +106,24 @@ void AddTable(CLI::App* app, TableCommand* changed, Action* action) {
       "a checkpoint that no worker has opened: any), nonfinite=count or refuse");
   table->add_option("--scheduler", changed->scheduler, kSchedulerHelp);
   table->callback([=] { *action = [=] { return RunTableCommand(*changed); }; });
+}
+
+void AddModels(CLI::App* app, ModelCommand* options, Action* action) {
+  CLI::App* all = app->add_subcommand("model", "list, show and fetch published models");
+  all->require_subcommand(1);
+  const auto add = [=](const char* name, const char* help, int (*run)(const ModelCommand&)) {
+    CLI::App* command = all->add_subcommand(name, help);
+    command->add_option("--scheduler", options->scheduler, kSchedulerHelp);
+    command->callback([=] { *action = [=] { return run(*options); }; });
+    return command;
+  };
+  add("list", "list the models, each with its newest version", RunModelList);
+  add("show", "show the tables of a model and the versions that are kept", RunModelShow)
+      ->add_option("model", options->model, "name of the model")
+      ->required();
+  CLI::App* fetch = add("fetch", "fetch the newest version of a model, as a reader", RunModelFetch);
+  fetch->add_option("model", options->model, "name of the model")->required();
+  fetch->add_option("--out", options->file, "safetensors file to write it to")->check(CheckPath);
 }
 
 // The options of `leeway checkpoint …`.
@@ -364,6 +382,7 @@ int Main(const std::vector<std::string>& arguments) {
   RebalanceCommand rebalance;
   CodecCommand codec;
   TableCommand table;
+  ModelCommand model;
   CheckpointOptions checkpoint;
   LaunchCommand launch;
   TrainCommand train;
@@ -376,6 +395,7 @@ int Main(const std::vector<std::string>& arguments) {
   AddMoves(&app, &drain, &rebalance, &action);
   AddCodec(&app, &codec, &action);
   AddTable(&app, &table, &action);
+  AddModels(&app, &model, &action);
   AddCheckpoints(&app, &checkpoint, &role, &action);
   AddLaunch(&app, &launch, &action);
   AddTrain(&app, &train, &action);

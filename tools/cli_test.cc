@@ -53,7 +53,7 @@ TEST(CliTest, HelpNamesTheCommands) {
   EXPECT_EQ(said.code, 0);
   for (const char* command :
        {"scheduler", "server", "launch", "train", "compare", "compression", "status", "drain",
-        "rebalance", "codec", "table", "checkpoint", "doctor", "version"}) {
+        "rebalance", "codec", "table", "model", "checkpoint", "doctor", "version"}) {
     EXPECT_THAT(said.output, HasSubstr(command));
   }
 }
@@ -79,6 +79,7 @@ TEST(CliTest, ErrorsPointToTheHelpOfTheirCommand) {
   ExpectComplaint({"train", "--no-such-option"}, 2, "(see leeway train --help)");
   ExpectComplaint({"checkpoint", "save", "--no-such-option"}, 2,
                   "(see leeway checkpoint save --help)");
+  ExpectComplaint({"model", "show"}, 2, "(see leeway model show --help)");
   ExpectComplaint({"launch"}, 2, "(see leeway launch --help)");
 }
 

@@ -3,13 +3,17 @@
 import asyncio
 import copy
 import gc
+import json
 import signal
+import struct
+import subprocess
 import threading
 import weakref
 
 import leeway
 import numpy as np
 import pytest
+from leeway.launcher import command
 
 
 def state_of(value):
@@ -315,3 +319,65 @@ def test_versions_are_iterated_over_with_await(w):
     asyncio.run(give_up())
     with pytest.raises(leeway.DeadlineExceeded):
         policy.fetch(timeout=0)
+
+
+def run(made, *arguments):
+    done = subprocess.run(
+        [command(), *arguments, "--scheduler", made.settings["scheduler"]],
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    return done.returncode, done.stdout, done.stderr
+
+
+def lines_of(text):
+    return [line.split() for line in text.splitlines()]
+
+
+def test_commands_list_show_and_fetch_models(cluster, tmp_path):
+    made = cluster(versions_kept=2)
+    with made.connect() as w:
+        assert run(made, "model", "list")[:2] == (0, "no model has been published\n")
+        for version in (1, 2, 3):
+            leeway.publish(state_of(version), "policy", worker=w)
+            w.clock()
+        leeway.publish([w.open("policy/b")], "part", worker=w)
+        assert lines_of(run(made, "model", "list")[1]) == [
+            ["model", "version", "clock", "kept", "tables"],
+            ["part", "1", "3", "1", "1"],
+            ["policy", "3", "2", "2", "2"],
+        ]
+        assert lines_of(run(made, "model", "show", "policy")[1]) == [
+            ["version", "clock"], ["2", "1"], ["3", "2"], [], ["policy/w"], ["policy/b"],
+        ]  # fmt: skip
+        assert ["policy", "3", "2", "2", "2"] in lines_of(run(made, "status")[1])
+        assert json.loads(run(made, "status", "--json")[1])["models"][1] == {
+            "name": "policy", "tables": 2, "version": 3, "clock": 2, "versions_kept": 2,
+        }  # fmt: skip
+        code, said, wrong = run(made, "model", "fetch", "policy")
+        assert (code, said) == (0, "version 3 of clock 2, 2 tables, 116 B\n"), wrong
+        file = tmp_path / "policy.safetensors"
+        file.write_text("an older one")
+        code, said, wrong = run(made, "model", "fetch", "policy", "--out", str(file))
+        assert (code, said.startswith(f"{file}: version 3 of clock 2, 2 tables, ")) == (0, True), said + wrong
+        assert list(tmp_path.iterdir()) == [file]
+        data = file.read_bytes()
+        (size,) = struct.unpack("<Q", data[:8])
+        header = json.loads(data[8 : 8 + size])
+        assert header.pop("__metadata__") == {"model": "policy", "version": "3", "clock": "2"}
+        expect(
+            {
+                name: np.frombuffer(
+                    data[8 + size :][slice(*one["data_offsets"])], {"F32": "f4", "F64": "f8"}[one["dtype"]]
+                ).reshape(one["shape"])
+                for name, one in header.items()
+            },
+            3,
+        )
+        for arguments, named in [
+            (["show", "none"], "part, policy"),
+            (["fetch", "none"], "part, policy"),
+            (["fetch", "policy", "--out", str(tmp_path / "no" / "file")], str(tmp_path / "no")),
+        ]:
+            code, said, wrong = run(made, "model", *arguments)
+            complaints = [line for line in wrong.splitlines() if line.startswith("leeway: ")]
+            assert (code, said, len(complaints)) == (1, "", 1) and named in complaints[0], wrong

@@ -112,6 +112,19 @@ OrderedJson TablesToJson(const Services& s) {
   return list;
 }
 
+OrderedJson ModelsToJson(const Publications& publications) {
+  OrderedJson list = OrderedJson::array();
+  for (const auto& [name, model] : publications.models()) {
+    const proto::PublishedVersion& newest = model.versions.back();
+    list.push_back({{"name", name},
+                    {"tables", model.tables.size()},
+                    {"version", newest.version},
+                    {"clock", newest.clock},
+                    {"versions_kept", model.versions.size()}});
+  }
+  return list;
+}
+
 OrderedJson BarriersToJson(const Barriers& barriers) {
   OrderedJson list = OrderedJson::array();
   for (const Barriers::Waiting& barrier : barriers.waiting()) {
@@ -243,6 +256,7 @@ std::string StatusToJson(const Services& s, const std::string& address, absl::Ti
   status["workers"] = NodesToJson(workers, s);
   status["readers"] = s.members->readers().size();
   status["tables"] = TablesToJson(s);
+  status["models"] = ModelsToJson(*s.publications);
   status["barriers"] = BarriersToJson(*s.barriers);
   if (const StateKeeper* const keeper = s.recovery->keeper()) {
     status["state"] = StateToJson(*keeper, s.Now());

@@ -19,6 +19,15 @@ namespace {
 constexpr absl::Duration kPauseFirst = absl::Milliseconds(5);
 constexpr absl::Duration kPauseMax = absl::Seconds(1);
 
+nlohmann::json Summary(const proto::Published& model) {
+  const proto::PublishedVersion& newest = model.versions.back();
+  return {{"model", model.model},
+          {"tables", model.tables.size()},
+          {"version", newest.version},
+          {"clock", newest.clock},
+          {"versions_kept", model.versions.size()}};
+}
+
 }  // namespace
 
 Publications::Publications(const Config* config, runtime::Loop* loop,
@@ -98,6 +107,12 @@ void Publications::Command(const AdminService::Arguments& arguments,
 
 void Publications::Describe(const AdminService::Arguments& arguments,
                             const AdminService::Answer& answer) const {
+  if (arguments.empty()) {
+    nlohmann::json models = nlohmann::json::array();
+    for (const auto& [name, model] : models_) models.push_back(Summary(model));
+    const nlohmann::json json = {{"models", std::move(models)}};
+    return answer(json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  }
   const auto found = arguments.size() == 1 ? models_.find(arguments[0]) : models_.end();
   if (found == models_.end()) {
     std::vector<std::string> names;

@@ -54,7 +54,7 @@ class Publications {
   // publish MODEL at:CLOCK TABLE,TABLE,… …: tables by id. Answered with the version once it is
   // there.
   void Command(const AdminService::Arguments& arguments, const AdminService::Answer& answer);
-  // model MODEL: the names of its tables, and its versions.
+  // model MODEL: the names of its tables, and its versions. Without one: all models.
   void Describe(const AdminService::Arguments& arguments, const AdminService::Answer& answer) const;
   // From servers.
   void OnReply(std::uint32_t node, const proto::PublishReply& reply);

@@ -148,6 +148,28 @@ TEST_F(Publishing, RefusesWhatIsNoModel) {
   EXPECT_EQ(times_asked_, 0u);
 }
 
+TEST_F(Publishing, DescribesOneModelOrListsAll) {
+  const auto describe = [this](const std::vector<std::string>& arguments) {
+    absl::StatusOr<std::string> answer;
+    publications_->Describe(arguments, [&](absl::StatusOr<std::string> said) { answer = said; });
+    return answer;
+  };
+  EXPECT_EQ(describe({}).value_or(""), R"({"models":[]})");
+  EXPECT_TRUE(absl::IsNotFound(describe({"policy"}).status()));
+  for (const char* const model : {"policy", "critic", "policy"}) {
+    Publish({model, "at:5", "6,4"});
+    Reply(2, 1);
+    Reply(3, 2);
+  }
+  EXPECT_EQ(describe({}).value_or(""),
+            R"({"models":[{"clock":5,"model":"critic","tables":2,"version":1,"versions_kept":1},)"
+            R"({"clock":5,"model":"policy","tables":2,"version":2,"versions_kept":2}]})");
+  EXPECT_EQ(describe({"policy"}).value_or(""),
+            R"({"model":"policy","tables":["weights","biases"],)"
+            R"("versions":[{"clock":5,"version":1},{"clock":5,"version":2}]})");
+  EXPECT_THAT(std::string(describe({"none"}).status().message()), HasSubstr("critic, policy"));
+}
+
 TEST_F(Publishing, GoesOnWhereAnotherSchedulerWas) {
   publications_->Restore({{.model = "policy",
                            .tables = {{4}, {6}},

@@ -250,6 +250,18 @@ std::string Tables(const OrderedJson& status) {
                       TablesOfOneBlock(status, &facts));
 }
 
+// Published models, each with its newest version.
+std::string Models(const OrderedJson& status) {
+  Rows rows = {{"model", "version", "clock", "kept", "tables"}};
+  for (const OrderedJson& model : Part(status, "models")) {
+    rows.push_back({Text(model, "name"), absl::StrCat(Count(model, "version")),
+                    absl::StrCat(Count(model, "clock")),
+                    absl::StrCat(Count(model, "versions_kept")),
+                    absl::StrCat(Count(model, "tables"))});
+  }
+  return rows.size() == 1 ? "" : TextTable(rows);
+}
+
 // ---- clocks, and stragglers ----
 
 std::string Clocks(const OrderedJson& status) {
@@ -394,6 +406,7 @@ std::string StatusTables(const OrderedJson& status) {
                                     NodeTroubles(status),
                                     Shards(status),
                                     Tables(status),
+                                    Models(status),
                                     absl::StrCat(Clocks(status), Waits(status)),
                                     Checkpoints(status),
                                     Troubles(status)};

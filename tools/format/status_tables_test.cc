@@ -55,6 +55,8 @@ Json Example() {
        "updater": "adam", "consistency": "ssp(2)", "codec": "onebit", "codec_changing": true},
       {"id": 2, "name": "rows", "kind": "sparse", "dtype": "float16", "row_width": 64,
        "updater": "sgd", "consistency": "asp", "codec": ""}],
+    "models": [{"name": "policy", "tables": 12, "version": 40, "clock": 400, "versions_kept": 4},
+               {"name": "a bad\nname", "tables": 1, "version": 1, "clock": 0, "versions_kept": 1}],
     "barriers": [{"name": "end", "group": "workers", "number": 1, "missing_workers": [1]}],
     "checkpoint": {"path": "/c/7", "phase": "writing", "clock": 40, "servers": 2,
                    "servers_done": 1},
@@ -107,6 +109,16 @@ TEST(StatusTablesTest, TablesHaveTheirStalenessOverAllThreads) {
       "w dense float32 [784, 256] onebit (changing) ssp(2) adam 4.0 MiB 0: 75% 2: 20% 10: 5%");
   EXPECT_EQ(Line(text, "rows "), "rows sparse float16 3.0k rows of 64 asp sgd 1.0 KiB");
   EXPECT_THAT(text, HasSubstr("pushes by staleness, updates\nw      0: 75%  7: 25%"));
+}
+
+TEST(StatusTablesTest, ModelsHaveTheirNewestVersion) {
+  const std::string text = StatusTables(Example());
+  EXPECT_EQ(Line(text, "model "), "model version clock kept tables");
+  EXPECT_EQ(Line(text, "policy "), "policy 40 400 4 12");
+  EXPECT_EQ(Line(text, "a bad"), "a bad?name 1 0 1 1") << "names come from other processes";
+  Json none = Example();
+  none["models"].clear();
+  EXPECT_EQ(Line(StatusTables(none), "model "), "");
 }
 
 TEST(StatusTablesTest, ATableOfOneBlockIsServedByOneServer) {

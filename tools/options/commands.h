@@ -61,6 +61,16 @@ struct TableCommand {
 };
 int RunTableCommand(const TableCommand& command);
 
+// Of `leeway model …`.
+struct ModelCommand {
+  std::string scheduler;
+  std::string model;
+  std::string file;  // a safetensors file to write; empty: none
+};
+int RunModelList(const ModelCommand& command);
+int RunModelShow(const ModelCommand& command);
+int RunModelFetch(const ModelCommand& command);
+
 struct CodecCommand {
   std::string scheduler;
   std::string table;
