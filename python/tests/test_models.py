@@ -77,6 +77,20 @@ def test_views_are_of_the_version_that_was_applied_last(w):
     assert gone() is None and (view == 2).all()
 
 
+def test_arrays_that_were_written_to_are_told_of_and_fetched_anew(w):
+    leeway.publish(state_of(1), "damaged", worker=w)
+    policy = leeway.subscribe("damaged", worker=w)
+    view = policy.fetch(copy=False)["w"]
+    view.flags.writeable = True
+    view[0, 0] = 3
+    with pytest.raises(leeway.DataLoss, match="damaged"):
+        policy.fetch(timeout=0)
+    assert policy.version == 0
+    with pytest.raises(leeway.FailedPrecondition):
+        policy.arrays()
+    expect(policy.fetch(), 1)
+
+
 @pytest.mark.parametrize("kept", [1, 4])
 def test_a_reader_never_sees_a_mixture(cluster, kept):
     """With one version kept those that the reader has begun to fetch go: it goes on with the newest."""
