@@ -124,6 +124,21 @@ TEST_P(Publishing, BlocksThatHaveNotChangedAreNotSentAgain) {
   ExpectAll(*policy, 1);
 }
 
+TEST_P(Publishing, AModelThatCannotBeIsRefused) {
+  TableSpec rows = TableSpec::Sparse("rows", 4);
+  rows.consistency = Consistency::Asp();
+  auto table = trainer_->CreateTable(rows);
+  ASSERT_TRUE(table.ok()) << table.status();
+  EXPECT_TRUE(absl::IsUnimplemented(trainer_->Publish("policy", {{*table}}).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(trainer_->Publish("policy", {}).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(trainer_->Publish("", tables_).status()));
+  const std::vector<Table> twice = {tables_[0], tables_[0]};
+  EXPECT_TRUE(absl::IsInvalidArgument(trainer_->Publish("policy", twice).status()));
+  const std::unique_ptr<Worker> reader = Reader();
+  EXPECT_TRUE(absl::IsFailedPrecondition(reader->Publish("policy", tables_).status()));
+  EXPECT_TRUE(absl::IsNotFound(reader->Subscribe("policy").status()));
+}
+
 // Of two readers, of which one has missed a version, each gets the difference to what it has.
 TEST_P(Publishing, ChangesAreSentAlone) {
   const std::unique_ptr<Worker> reader = Reader();

@@ -118,8 +118,8 @@ namespace {
 absl::Status CheckDense(const std::string& model, const TableInfo& table) {
   if (table.spec.kind == TableKind::kDense) return absl::OkStatus();
   return absl::UnimplementedError(absl::StrCat("model '", model, "': table '", table.spec.name,
-                                               "' is not dense: only dense tables are subscribed "
-                                               "to"));
+                                               "' is not dense: only dense tables are "
+                                               "published"));
 }
 
 }  // namespace
@@ -171,6 +171,7 @@ absl::StatusOr<std::uint64_t> Worker::Publish(absl::string_view model,
       return absl::FailedPreconditionError(
           "a table of the model is not open: see Worker::CreateTable and OpenTable");
     }
+    LEEWAY_RETURN_IF_ERROR(worker::CheckDense(std::string(model), *table.state_->info()));
     ids.push_back(table.state_->info()->id);
   }
   return client_->session()->Publish(std::string(model), ids, timeout);
