@@ -266,6 +266,7 @@ absl::Status TakePayload(const Replicate& entry, Frames payload) {
     case LogEntryKind::kPush:
     case LogEntryKind::kHeld:
     case LogEntryKind::kEffect:
+    case LogEntryKind::kPublishedBlock:
       return TakeTarget(target, entry.dtype, {}, payload);
     case LogEntryKind::kUpdate:
       return TakeTarget(target, compute, {}, payload);

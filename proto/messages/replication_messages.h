@@ -52,6 +52,9 @@ enum class LogEntryKind : std::uint8_t {
   kCall = 15,       // a handler was called and has answered; payload: the answer
   kAnswer = 16,     // state transfer: an answer that is kept; payload: the answer
   kPublish = 17,    // a table is frozen for a publication, whose number is `version`
+  kPublishedBlock = 18,  // state transfer: a dense block, as it is frozen for that publication
+  kPublishedAsIs =
+      19,  // likewise, as it is in the state; not `whole`: none, but the publication is
 };
 
 // Whether an entry is a part of the one that follows it, has its index and takes effect with it.
@@ -111,6 +114,10 @@ constexpr LogEntryTraits TraitsOf(LogEntryKind kind) {
       return {.push = true};
     case LogEntryKind::kPublish:
       return {.index = true, .block_alone = true, .publication = true};
+    case LogEntryKind::kPublishedBlock:
+      return {.target = true, .publication = true};
+    case LogEntryKind::kPublishedAsIs:
+      return {.block_alone = true, .encodes = true, .publication = true};
   }
   return {};
 }
@@ -182,7 +189,9 @@ struct Replicate {
   // kTransferPiece of a dense block: the version that workers hold of it. Of a table with weights:
   // the updates that the staleness of its pushes is counted in. kPublish: the publication.
   std::uint64_t version = 0;
-  bool whole = false;  // kUpdate, kVersion: workers get the block itself instead of its difference
+  // kUpdate, kVersion: workers get the block itself instead of its difference. kPublishedBlock:
+  // above.
+  bool whole = false;
   // kPush: what it is multiplied by, and whether it is collected instead of applied.
   double weight = 1;
   bool collected = false;
@@ -203,7 +212,7 @@ struct Replicate {
   static bool Fields(auto& v, auto& m) {
     if (!(v.InOrder() && v("shard", m.shard, kShard) && v("epoch", m.epoch, AtLeast(1)) &&
           v("stream", m.stream) && v("entry", m.entry, AtLeast(1)) &&
-          v("kind", m.kind, FromTo(LogEntryKind::kPush, LogEntryKind::kPublish)))) {
+          v("kind", m.kind, FromTo(LogEntryKind::kPush, LogEntryKind::kPublishedAsIs)))) {
       return false;
     }
     return PushFields(v, m, m.has()) && StateFields(v, m, m.has());

@@ -113,6 +113,16 @@ void AddTransfers(std::vector<Sample>* all) {
   publish.table = 2;
   publish.version = 1ull << 40;
   all->push_back({publish});
+  Replicate published = NewEntry(LogEntryKind::kPublishedBlock, TableKind::kDense, DType::kFloat16);
+  published.version = 1ull << 40;
+  published.elements = 2;
+  all->push_back({published, {FrameOf<std::uint16_t>({1, 2})}});
+  Replicate as_is = NewEntry(LogEntryKind::kPublishedAsIs);
+  as_is.version = 1ull << 40;
+  as_is.table = 2;
+  as_is.block = 7;
+  as_is.whole = true;
+  all->push_back({as_is});
 
   Replicate dense = NewEntry(LogEntryKind::kTransferPiece, TableKind::kDense, DType::kFloat16);
   dense.elements = 2;

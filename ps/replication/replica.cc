@@ -277,6 +277,8 @@ absl::Status Replica::TakeReceived(LogEntry entry) {
       return received_.BeginTransfer(entry, place_.is_joining());
     case Kind::kTransferPiece:
     case Kind::kAnswer:
+    case Kind::kPublishedBlock:
+    case Kind::kPublishedAsIs:
       return received_.TakePiece(entry);
     case Kind::kTransferEnd:
       received_.EndTransfer();

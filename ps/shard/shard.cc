@@ -321,7 +321,6 @@ void Shard::DiscardOfTheDead(const std::vector<proto::ClientSession>& handed_ove
 
 void Shard::ImportBegin(const LogEntry& begin) {
   cuts_.ForgetSaved();
-  state_.published.Clear();
   ps::ImportBegin(begin, &state_);
 }
 

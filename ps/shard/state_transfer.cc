@@ -41,6 +41,9 @@ std::vector<LogEntry> ExportPieces(ShardState* state) {
       pieces.push_back(PieceEntry(table, piece));
     }
   }
+  for (LogEntry& entry : state->published.Export(&state->context->tables, &state->stores)) {
+    pieces.push_back(std::move(entry));
+  }
   for (const auto& [worker, session] : state->sessions.all()) {
     for (const auto& [sequence, answer] : session.answers.all()) {
       pieces.push_back(AnswerEntry(worker.first, worker.second, sequence, answer));
@@ -52,6 +55,7 @@ std::vector<LogEntry> ExportPieces(ShardState* state) {
 void ImportBegin(const LogEntry& begin, ShardState* state) {
   const proto::Replicate& header = begin.header;
   state->stores.Clear();
+  state->published.Clear();
   state->closed_of.clear();
   state->closing.clear();
   for (const proto::TableClock& of : header.closed_of) state->closed_of[of.table] = of.closed;
@@ -77,6 +81,9 @@ absl::Status ImportPiece(const LogEntry& piece, ShardState* state) {
         absl::StrCat("table ", piece.header.table, " is not installed on this server"));
   }
   table->NoteAskedFor();
+  if (piece.header.has().publication) {
+    return state->published.Import(piece, *table, &state->stores);
+  }
   FrozenPiece frozen = ToPiece(piece);
   if (frozen.collected != 0) return state->stores.CollectedOf(*table).Load(frozen);
   if (table->is_weighted()) {

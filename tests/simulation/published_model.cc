@@ -30,9 +30,18 @@ void PublishedModel::Hear(const van::Overheard& heard, absl::Time now) {
   } else if (const auto* publish = std::get_if<proto::Publish>(&heard.message)) {
     begun_.try_emplace(publish->publication, now);
   } else if (const auto* published = std::get_if<proto::Published>(&heard.message)) {
+    const bool newer = newest_.versions.empty() ||
+                       newest_.versions.back().version < published->versions.back().version;
+    if (newer) newest_ = *published;
     for (const auto& version : published->versions)
       announced_.try_emplace(version.publication, now);
   }
+}
+
+bool PublishedModel::IsKept(std::uint64_t publication) const {
+  return std::ranges::any_of(newest_.versions, [publication](const auto& version) {
+    return version.publication == publication;
+  });
 }
 
 std::vector<std::string> PublishedModel::Arguments() const {

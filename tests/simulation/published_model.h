@@ -34,6 +34,8 @@ class PublishedModel {
   std::vector<std::string> Arguments() const;
   // A reader has applied a version.
   void Judge(const std::string& reader, const worker::ModelCopy& copy);
+  // Whether the scheduler has told anybody that the publication is kept, and not yet otherwise.
+  bool IsKept(std::uint64_t publication) const;
   std::uint64_t judged() const { return judged_; }
 
  private:
@@ -48,6 +50,7 @@ class PublishedModel {
   Checker* const checker_;
   std::vector<std::unique_ptr<Invariant>> invariants_;
   std::map<std::uint32_t, const SimTable*> model_;         // by id
+  proto::Published newest_;                                // that was told
   std::map<std::uint64_t, absl::Time> begun_, announced_;  // by publication
   // By publication and table.
   std::map<std::pair<std::uint64_t, std::uint32_t>, std::vector<std::int64_t>> values_;

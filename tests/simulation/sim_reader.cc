@@ -195,6 +195,7 @@ bool SimReader::FetchModel() {
   std::vector<worker::Sliced> pulls = copy_->Fetch(newest->versions.back());
   fetching_ = pulls.size();
   fetched_ = absl::OkStatus();
+  fetching_version_ = newest->versions.back().publication;
   Waits(absl::StrCat("version ", newest->versions.back().version, " of the model"));
   for (worker::Sliced& pull : pulls) {
     core_->Submit(
@@ -207,8 +208,9 @@ bool SimReader::FetchModel() {
 void SimReader::OnFetched(const worker::Operation& operation) {
   fetched_.Update(operation.result);
   if (--fetching_ > 0) return;
-  // It may have been dropped meanwhile, and a replica that joined later does not have it.
-  if (!absl::IsNotFound(fetched_)) {
+  // It may have been dropped meanwhile.
+  const bool dropped = absl::IsNotFound(fetched_) && !model_->IsKept(fetching_version_);
+  if (!dropped) {
     if (!Expect(fetched_, "a version of the model")) return;
     ++reads_;
     answered_ = true;

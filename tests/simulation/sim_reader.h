@@ -86,6 +86,7 @@ class SimReader {
   std::unique_ptr<worker::ModelCopy> copy_;                                  // of this visit
   std::size_t fetching_ = 0;  // pulls that are not answered
   absl::Status fetched_;
+  std::uint64_t fetching_version_ = 0;  // its publication
   bool answered_ = false;
   bool may_fail_ = false;
   std::string waits_for_;

@@ -83,6 +83,29 @@ TEST_F(ShardPublications, OfBspHaveAllClocksBelowTheirsAndNoLaterOne) {
   EXPECT_TRUE(absl::IsOutOfRange(Begin(head.get(), 8, 1)));
 }
 
+TEST_F(ShardPublications, AreGivenToAReplicaThatJoins) {
+  const auto head = NewHead("asp"), joining = New("asp");
+  EXPECT_TRUE(Begin(head.get(), 5, 0).ok());
+  EXPECT_TRUE(head->Push(0, 0, 1).ok());
+  EXPECT_TRUE(Begin(head.get(), 7, 0).ok());
+  EXPECT_TRUE(head->Push(1, 0, 2).ok());
+  EXPECT_TRUE(Begin(head.get(), 9, 0).ok());
+  joining->shard->ImportBegin(head->shard->ExportBegin());
+  std::size_t values = 0;
+  for (const LogEntry& piece : head->shard->Freeze()) {
+    const absl::Status loaded = joining->shard->LoadPiece(piece);
+    EXPECT_TRUE(loaded.ok()) << loaded;
+    values += piece.header.kind == proto::LogEntryKind::kPublishedBlock && piece.header.elements;
+  }
+  EXPECT_EQ(values, 1u) << "publication 9 has the block of the state, 5 has none";
+  joining->shard->BecomeHead(/*inherited=*/true);
+  EXPECT_EQ(joining->Published(5).value_or(-1), 0);
+  EXPECT_EQ(joining->Published(7).value_or(-1), 1);
+  EXPECT_EQ(joining->Published(9).value_or(-1), 3);
+  EXPECT_TRUE(joining->Push(0, 0, 4).ok());
+  EXPECT_EQ(joining->Published(9).value_or(-1), 3);
+}
+
 TEST_F(ShardPublications, FailWhenAnotherReplicaBecomesTheHead) {
   const auto head = NewHead("bsp");
   EXPECT_TRUE(Begin(head.get(), 7, 1).ok());

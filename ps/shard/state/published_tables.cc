@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "compress/differences/difference.h"
 #include "compress/differences/digest.h"
+#include "proto/messages/layout.h"
 #include "runtime/base/status_macros.h"
 
 namespace leeway::ps {
@@ -74,6 +75,79 @@ void PublishedTables::Keep(const std::set<std::uint64_t>& kept) {
     if (goes) differences_.Forget(one.first);
     return goes;
   });
+}
+
+// ---- for a replica that joins ----
+
+namespace {
+
+// A block that is as in the state, or none at all.
+LogEntry AsIsEntry(const Table& table, std::uint64_t publication) {
+  LogEntry entry;
+  entry.header.kind = proto::LogEntryKind::kPublishedAsIs;
+  entry.header.version = publication;
+  entry.header.table = table.id();
+  return entry;
+}
+
+LogEntry BlockEntry(const Table& table, std::uint64_t publication, const runtime::Buffer& values) {
+  LogEntry entry = AsIsEntry(table, publication);
+  entry.header.kind = proto::LogEntryKind::kPublishedBlock;
+  entry.header.table_kind = table.spec().kind;
+  entry.header.dtype = table.spec().dtype;
+  entry.header.elements = values.size() / SizeOf(table.spec().dtype);
+  entry.payload.push_back(values);
+  return entry;
+}
+
+// The values of a dense block now.
+absl::StatusOr<runtime::Buffer> Live(const Table& table, ShardStores* stores, std::uint64_t block,
+                                     std::uint64_t elements) {
+  PullView view;
+  view.block = block;
+  view.elements = elements;
+  view.plain = true;
+  LEEWAY_ASSIGN_OR_RETURN(PullResult result, stores->Of(table)->Pull(view));
+  return std::move(result.payload[0]);
+}
+
+}  // namespace
+
+std::vector<LogEntry> PublishedTables::Export(Tables* tables, ShardStores* stores) {
+  std::vector<LogEntry> entries;
+  for (const auto& [publication, frozen] : publications_) {
+    for (const auto& [id, content] : frozen) {
+      const Table& table = *tables->Find(id);
+      if (content.blocks.empty()) entries.push_back(AsIsEntry(table, publication));
+      for (const auto& [index, block] : content.blocks) {
+        const std::uint64_t elements = block.values.size() / SizeOf(table.spec().dtype);
+        const absl::StatusOr<runtime::Buffer> live = Live(table, stores, index, elements);
+        const bool as_is = live.ok() && live->data() == block.values.data();
+        entries.push_back(as_is ? AsIsEntry(table, publication)
+                                : BlockEntry(table, publication, block.values));
+        entries.back().header.block = index;
+        entries.back().header.whole = as_is;
+      }
+    }
+  }
+  return entries;
+}
+
+absl::Status PublishedTables::Import(const LogEntry& entry, const Table& table,
+                                     ShardStores* stores) {
+  const proto::Replicate& header = entry.header;
+  Frozen& frozen = publications_[header.version][table.id()];
+  const bool sent = header.kind == proto::LogEntryKind::kPublishedBlock;
+  if (!sent && !header.whole) return absl::OkStatus();
+  const std::uint64_t block_elements =
+      proto::BlockElements(table.spec().dtype, stores->block_bytes());
+  const std::uint64_t elements =
+      proto::ElementsInBlock(table.spec().NumElements(), block_elements, header.block);
+  LEEWAY_ASSIGN_OR_RETURN(runtime::Buffer values,
+                          Live(table, stores, header.block, sent ? header.elements : elements));
+  if (sent) values = runtime::Buffer::CopyOf(entry.payload[0].data(), entry.payload[0].size());
+  frozen.blocks[header.block] = {.values = std::move(values)};
+  return absl::OkStatus();
 }
 
 PublishedTables::Block* PublishedTables::FindBlock(std::uint64_t publication, std::uint32_t table,

@@ -13,10 +13,12 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "ps/replication/log/log_entry.h"
 #include "ps/shard/state/shard_stores.h"
 #include "ps/store/shard_store.h"
 #include "ps/table/table.h"
@@ -63,6 +65,11 @@ class PublishedTables {
     publications_.clear();
     differences_.Clear();
   }
+
+  // All that is frozen, for a replica that joins, which has the stores' content already.
+  std::vector<LogEntry> Export(Tables* tables, ShardStores* stores);
+  // Such an entry, there. `table` is that of the entry.
+  absl::Status Import(const LogEntry& entry, const Table& table, ShardStores* stores);
 
   // Pulls from the table as it was frozen. Where the reader has the block of publication
   // `view.have`, the reply is coded: its only part is what has changed since; it has none where

@@ -27,6 +27,7 @@ class ShardStores {
   // From now on updated by those settings.
   ShardStore* Of(const Table& table, const PreparedTableSettings& settings);
   const ByTable& all() const { return stores_; }
+  std::uint64_t block_bytes() const { return context_->block_bytes; }
   // One more for the table, without content.
   std::unique_ptr<ShardStore> NewStoreFor(const Table& table) const;
 
