@@ -55,7 +55,8 @@ void Publications::Restore(const std::vector<proto::Published>& models, std::uin
 absl::StatusOr<Publications::Wish> Publications::Parse(
     const AdminService::Arguments& arguments) const {
   Wish wish;
-  absl::string_view at = arguments.size() < 3 ? "" : arguments[1];
+  absl::string_view at;
+  if (arguments.size() >= 3) at = arguments[1];
   if (!absl::ConsumePrefix(&at, "at:") || !absl::SimpleAtoi(at, &wish.clock) ||
       arguments[0].empty() || arguments[0].size() > proto::kNameBytesMax) {
     return absl::InvalidArgumentError(
