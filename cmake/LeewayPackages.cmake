@@ -97,7 +97,7 @@ set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA
 _leeway_package(development libleeway-dev libdevel same "parameter server: files for development"
 "This package has what programs in C++ and C are compiled with: headers, a
 static library, and files by which CMake and pkg-config find them."
-  DEPENDS "libabsl-dev, libisal-dev, libxxhash-dev, libzstd-dev" RECOMMENDS "pkg-config")
+  DEPENDS "libabsl-dev, libisal-dev, libxxhash-dev, libzstd-dev, zlib1g-dev" RECOMMENDS "pkg-config")
 set(CPACK_COMPONENT_DEVELOPMENT_DEPENDS library)
 _leeway_package(tools leeway-tools science foreign "parameter server: the leeway command"
 "This package has the command that runs schedulers and servers, starts whole
