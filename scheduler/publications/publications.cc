@@ -99,11 +99,14 @@ void Publications::Command(const AdminService::Arguments& arguments,
   wish->answer = answer;
   wish->deadline = Now() + config_->request_timeout;
   wishes_.push_back(*std::move(wish));
-  if (phase_ == Phase::kIdle) {
-    clock_ = wishes_.front().clock;
-    pause_ = kPauseFirst;
-    Begin();
-  }
+  if (phase_ == Phase::kIdle) NextWish();
+}
+
+void Publications::NextWish() {
+  clock_ = wishes_.front().clock;
+  pause_ = kPauseFirst;
+  trouble_ = absl::OkStatus();
+  Begin();
 }
 
 void Publications::Describe(const AdminService::Arguments& arguments,
@@ -214,7 +217,6 @@ void Publications::TryAgain(const absl::Status& why) {
 void Publications::Over(const absl::StatusOr<std::string>& result) {
   phase_ = Phase::kIdle;
   awaited_.clear();
-  trouble_ = absl::OkStatus();
   ++publication_;  // answers still on their way do not count
   const Wish wish = std::move(wishes_.front());
   wishes_.pop_front();
@@ -222,11 +224,7 @@ void Publications::Over(const absl::StatusOr<std::string>& result) {
     runtime::LogWarning("model ", wish.model.model,
                         " is not published: ", result.status().message());
   }
-  if (!wishes_.empty() && !stopped_) {
-    clock_ = wishes_.front().clock;
-    pause_ = kPauseFirst;
-    Begin();
-  }
+  if (!wishes_.empty() && !stopped_) NextWish();
   wish.answer(result);
 }
 

@@ -81,6 +81,7 @@ class Publications {
   enum class Phase { kIdle, kFreezing, kPausing };
 
   absl::StatusOr<Wish> Parse(const AdminService::Arguments& arguments) const;
+  void NextWish();
   void Begin();
   void SayAgain();
   void TryAgain(const absl::Status& why);

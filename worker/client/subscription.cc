@@ -171,7 +171,6 @@ absl::StatusOr<std::uint64_t> Worker::Publish(absl::string_view model,
       return absl::FailedPreconditionError(
           "a table of the model is not open: see Worker::CreateTable and OpenTable");
     }
-    LEEWAY_RETURN_IF_ERROR(worker::CheckDense(std::string(model), *table.state_->info()));
     ids.push_back(table.state_->info()->id);
   }
   return client_->session()->Publish(std::string(model), ids, timeout);

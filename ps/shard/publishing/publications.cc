@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "ps/shard/state/log_entry_conversion.h"
-#include "runtime/base/status_macros.h"
 
 namespace leeway::ps {
 
@@ -15,6 +14,11 @@ absl::Status Publications::Begin(const proto::Publish& publish, Done done) {
     const Table* const table = state_->context->tables.Find(id);
     if (table == nullptr) {
       return absl::NotFoundError(absl::StrCat("table ", id, " is not installed on this server"));
+    }
+    if (table->spec().kind != TableKind::kDense) {
+      return absl::UnimplementedError(absl::StrCat("table '", table->spec().name,
+                                                   "' is not dense: only dense tables are "
+                                                   "published"));
     }
     held = held || table->is_bsp();
   }
@@ -45,19 +49,19 @@ void Publications::MakeIfDue() {
 
 void Publications::Finish() {
   const UnderWay under_way = *std::exchange(under_way_, std::nullopt);
-  under_way.done(Make(under_way.publish));
+  Make(under_way.publish);
+  under_way.done(absl::OkStatus());
 }
 
 // Each shard has an entry of at least one table, so that replicas know of the publication.
-absl::Status Publications::Make(const proto::Publish& publish) {
+void Publications::Make(const proto::Publish& publish) {
   for (const auto& [id] : publish.tables) {
     const bool has_content = state_->stores.all().contains(id);
     if (!has_content && id != publish.tables.front().id) continue;
     const Table& table = *state_->context->tables.Find(id);
-    LEEWAY_RETURN_IF_ERROR(state_->published.Freeze(table, &state_->stores, publish.publication));
+    state_->published.Freeze(table, &state_->stores, publish.publication);
     state_->AppendToLog(PublishEntry(table, publish.publication));
   }
-  return absl::OkStatus();
 }
 
 }  // namespace leeway::ps

@@ -24,6 +24,7 @@ class Publications {
 
   // `done` once the tables are frozen here; another publication that is under way fails.
   // OUT_OF_RANGE: the clock has passed. NOT_FOUND: there is no such table.
+  // UNIMPLEMENTED: one is not dense.
   absl::Status Begin(const proto::Publish& publish, Done done);
   void Abandon(const absl::Status& why);
 
@@ -38,7 +39,7 @@ class Publications {
     Done done;
   };
 
-  absl::Status Make(const proto::Publish& publish);
+  void Make(const proto::Publish& publish);
   void Finish();
 
   ShardState* const state_;

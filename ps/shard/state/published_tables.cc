@@ -50,22 +50,12 @@ void KeptDifferences::Clear() {
 
 // ---- what is frozen ----
 
-absl::Status PublishedTables::Freeze(const Table& table, ShardStores* stores,
-                                     std::uint64_t publication) {
+void PublishedTables::Freeze(const Table& table, ShardStores* stores, std::uint64_t publication) {
   Frozen frozen;
-  ShardStore* const store = stores->Of(table);
-  if (table.spec().kind == TableKind::kDense) {
-    for (FrozenPiece& piece : store->Freeze().pieces) {
-      frozen.blocks[piece.block] = {.values = std::move(piece.values)};
-    }
-  } else {
-    frozen.store = stores->NewStoreFor(table);
-    for (const FrozenPiece& piece : store->Freeze().pieces) {
-      LEEWAY_RETURN_IF_ERROR(frozen.store->Load(piece));
-    }
+  for (FrozenPiece& piece : stores->Of(table)->Freeze().pieces) {
+    frozen.blocks[piece.block] = {.values = std::move(piece.values)};
   }
   publications_[publication].insert_or_assign(table.id(), std::move(frozen));
-  return absl::OkStatus();
 }
 
 void PublishedTables::Keep(const std::set<std::uint64_t>& kept) {
@@ -173,11 +163,9 @@ absl::StatusOr<PullResult> PublishedTables::Pull(const Table& table, ShardStores
   Block* const now = FindBlock(publication, table.id(), view.block);
   if (now != nullptr) return PullBlock(table, view, publication, now);
   Frozen& frozen = tables->second[table.id()];
-  if (frozen.store == nullptr) frozen.store = stores->NewStoreFor(table);
-  LEEWAY_ASSIGN_OR_RETURN(PullResult result, frozen.store->Pull(view));
-  if (table.spec().kind == TableKind::kDense) {
-    result.digest = compress::DigestOfBlock(table.id(), view.block, result.payload[0].bytes());
-  }
+  if (frozen.blank == nullptr) frozen.blank = stores->NewStoreFor(table);
+  LEEWAY_ASSIGN_OR_RETURN(PullResult result, frozen.blank->Pull(view));
+  result.digest = compress::DigestOfBlock(table.id(), view.block, result.payload[0].bytes());
   return result;
 }
 

@@ -1,8 +1,8 @@
-// The tables of one shard as they were frozen for publications (docs/publishing.md), at each of its
-// replicas alike.
+// The dense tables of one shard as they were frozen for publications (docs/publishing.md), at each
+// of its replicas alike.
 //
-// Lives on the data thread's loop, as part of a ShardState. A dense table costs memory only for
-// blocks that are pushed to later; rows are copied.
+// Lives on the data thread's loop, as part of a ShardState. They cost memory only for blocks
+// that are pushed to later.
 #ifndef LEEWAY_PS_SHARD_STATE_PUBLISHED_TABLES_H_
 #define LEEWAY_PS_SHARD_STATE_PUBLISHED_TABLES_H_
 
@@ -56,7 +56,7 @@ class KeptDifferences {
 class PublishedTables {
  public:
   // Freezes the table as it is now.
-  absl::Status Freeze(const Table& table, ShardStores* stores, std::uint64_t publication);
+  void Freeze(const Table& table, ShardStores* stores, std::uint64_t publication);
   // Forgets all publications but these; later ones than the newest of them are being made.
   void Keep(const std::set<std::uint64_t>& kept);
   // The number of publications that something is kept of.
@@ -83,9 +83,8 @@ class PublishedTables {
     std::optional<std::uint64_t> digest = {};  // once it was asked for
   };
   struct Frozen {
-    absl::flat_hash_map<std::uint64_t, Block> blocks = {};  // dense: those there were
-    // Sparse, ragged: the rows. Dense: null, or a store without content, for the other blocks.
-    std::unique_ptr<ShardStore> store = nullptr;
+    absl::flat_hash_map<std::uint64_t, Block> blocks = {};  // those there were
+    std::unique_ptr<ShardStore> blank = nullptr;  // for the others, once one was asked for
   };
   using ByTable = std::map<std::uint32_t, Frozen>;
 
